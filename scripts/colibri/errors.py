@@ -15,7 +15,7 @@
     └── OutputError       6   the output cannot be written
 
 Each is shown as ``error: WHERE: expected EXPECTED, got GOT`` and ``hint:  HINT``. The number is the
-process exit code (ARCHITECTURE: stable contract). A bug of ours is any other exception: exit code 70, with its traceback.
+process exit code, a stable contract. A bug of ours is any other exception: exit code 70, with its traceback.
 """
 
 from __future__ import annotations

@@ -46,6 +46,7 @@ class Rope:
 
     @property
     def rotary_dim(self) -> int:
+        """Elements of a head that are rotated."""
         return 2 * len(self.inv_freq)
 
 
