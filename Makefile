@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# make demo     set up what the demo needs, then: checkpoint -> firmware -> proofs -> a story under QEMU
+# make test     set up everything, then the whole test suite
+# make setup    only the set-up of both; it leaves .venv/bin/colibri
+# make lint     ruff and mypy
+# make bench    instructions per token of the demo on its boards
+# make wheel    dist/colibri_firmware-*.whl
+# make bare     try demo and test on a bare Debian 12, in a chroot (root only, downloads about 700 MB)
+# make clean    remove what builds and tests wrote; make distclean: .venv too
+
+.NOTPARALLEL:
+.PHONY: help demo test setup lint bench wheel bare clean distclean
+
+python = .venv/bin/python
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
+demo:
+	@sh scripts/setup.sh demo
+	@.venv/bin/colibri demo
+
+setup:
+	@sh scripts/setup.sh test
+
+# The fast tests first: what they find costs seconds, not minutes.
+test: setup
+	@$(python) -m pytest -m "not qemu"
+	@$(python) -m pytest -m qemu
+
+lint: setup
+	@$(python) -m ruff check .
+	@$(python) -m mypy
+
+bench: setup
+	@$(python) -m colibri.cli.main bench weights/stories-moe-3m
+
+wheel: setup
+	@$(python) -m hatchling build -t wheel
+
+bare:
+	@sh tests/packaging/bare_debian.sh
+
+clean:
+	@rm -rf dist out colibri-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find scripts sim tests -name __pycache__ -prune -exec rm -rf {} +
+
+distclean: clean
+	@rm -rf .venv
