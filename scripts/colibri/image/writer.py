@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""model.bin: the header, the dense part, then every expert, written in rising order."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO
+
+import numpy as np
+
+from colibri.image import format as image_format
+from colibri.image.kernel_layout import matrix_bytes
+from colibri.image.placement import INV_FREQ, Block, ImageLayout
+from colibri.model import Model
+from colibri.quantise import Format, Policy, Stored, store
+
+
+@dataclass(frozen=True)
+class Written:
+    """What `write_image` can say once it is done. tensors: name -> SHA-256 of the canonical form."""
+
+    tensors: dict[str, str]
+    image_sha256: str
+
+
+def write_image(
+    out: IO[bytes],
+    model: Model,
+    policy: Policy,
+    layout: ImageLayout,
+    *,
+    config_hash: bytes,
+    load_address: int,
+    name: str,
+) -> Written:
+    """Write the whole image to a seekable file, header last: a half-written file has no magic."""
+    crc = _Checksums(layout)
+    tensors: dict[str, str] = {}
+    out.write(bytes(layout.header_bytes))
+    cursor = layout.header_bytes
+    for block, stored in _stored(model, policy, layout):
+        tensors[block.name] = stored.sha256()
+        data = matrix_bytes(stored, block.matrix)
+        chunk = bytes(block.offset - cursor) + data
+        crc.update(cursor, chunk)
+        out.write(chunk)
+        cursor = block.offset + len(data)
+    tail = bytes(layout.image_bytes - cursor)
+    crc.update(cursor, tail)
+    out.write(tail)
+    header = _header(model, policy, layout, crc, config_hash=config_hash, load_address=load_address, name=name)
+    out.seek(0)
+    out.write(header)
+    out.seek(0)
+    digest = hashlib.sha256()
+    while chunk := out.read(1 << 20):
+        digest.update(chunk)
+    return Written(tensors, digest.hexdigest())
+
+
+def _stored(model: Model, policy: Policy, layout: ImageLayout) -> Iterator[tuple[Block, Stored]]:
+    for block in layout.blocks:
+        if block.name == INV_FREQ:
+            values = np.array([model.config.layers[0].attention.rope.inv_freq], dtype=np.float32)
+            yield block, Stored(INV_FREQ, Format("f32"), 1, values.shape[1], values)
+        else:
+            yield block, store(model.tensors[block.name], policy.format_of(block.name))
+
+
+class _Checksums:
+    """CRC-32 of the weights, of the dense part and of each expert, fed with consecutive chunks."""
+
+    def __init__(self, layout: ImageLayout) -> None:
+        self.weights = 0
+        dense = (layout.header_bytes, layout.header_bytes + layout.dense_bytes)
+        self._ranges = [dense] + [(e.offset, e.offset + e.bytes) for e in layout.experts]
+        self._crcs = [0] * len(self._ranges)
+        self._first = 0
+
+    def update(self, offset: int, chunk: bytes) -> None:
+        self.weights = zlib.crc32(chunk, self.weights)
+        end = offset + len(chunk)
+        for i in range(self._first, len(self._ranges)):
+            start, stop = self._ranges[i]
+            if start >= end:
+                break
+            part = memoryview(chunk)[max(start - offset, 0) : max(stop - offset, 0)]
+            self._crcs[i] = zlib.crc32(part, self._crcs[i])
+            if stop <= end:
+                self._first = i + 1
+
+    @property
+    def dense(self) -> int:
+        return self._crcs[0]
+
+    @property
+    def experts(self) -> list[int]:
+        return self._crcs[1:]
+
+
+def _header(
+    model: Model,
+    policy: Policy,
+    layout: ImageLayout,
+    crc: _Checksums,
+    *,
+    config_hash: bytes,
+    load_address: int,
+    name: str,
+) -> bytes:
+    config = model.config
+    router = config.layers[0].ffn.router
+    directory = b"".join(
+        image_format.ENTRY.pack(e.offset, e.bytes, c) for e, c in zip(layout.experts, crc.experts, strict=True)
+    )
+    fixed = image_format.encode_header(
+        {
+            "header_bytes": layout.header_bytes,
+            "image_bytes": layout.image_bytes,
+            "config_hash": config_hash,
+            "kernel_layout": image_format.LAYOUT_PORTABLE,
+            "weights_crc32": crc.weights,
+            "load_address": load_address,
+            "n_layers": len(config.layers),
+            "n_experts": router.n_experts if router else 0,
+            "top_k": router.top_k if router else 0,
+            "hidden_size": config.hidden_size,
+            "vocab_size": config.vocab_size,
+            "max_seq": config.max_seq,
+            "directory_offset": image_format.FIXED_BYTES,
+            "directory_entries": len(layout.experts),
+            "dense_offset": layout.header_bytes,
+            "dense_bytes": layout.dense_bytes,
+            "dense_crc32": crc.dense,
+            "directory_crc32": zlib.crc32(directory),
+            "quant": str(policy).encode(),
+            "name": name.encode()[:32],
+            "source_sha256": bytes.fromhex(model.source_sha256),
+        }
+    )
+    return fixed + directory + bytes(layout.header_bytes - len(fixed) - len(directory))
