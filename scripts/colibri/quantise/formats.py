@@ -151,7 +151,7 @@ def _store_q4(w: F32Array, format_: Format, source: str) -> Parts:
     s = np.where((7 * largest < _AMAX_ZERO) | (s < _SNAP), np.float32(0), s).astype(np.float32)
     m = np.ones(d.shape, dtype=np.float64)
     np.divide(d, s, out=m, where=s != 0)
-    m = np.clip(np.rint(m), 1, 255)
+    m = np.clip(np.ceil(m), 1, 255)
     wide = _per_column(m * s.astype(np.float64), format_, w.shape[1])
     q = np.zeros(w.shape, dtype=np.float64)
     np.divide(w, wide, out=q, where=wide != 0)
