@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tensors that a forward step shows to the outside, in the order of docs/DESIGN.md section 4."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from colibri.model import ModelConfig
+
+Values = npt.NDArray[Any]
+
+
+class TraceName(NamedTuple):
+    """One trace tensor: layer None outside the layers; slot j of the chosen experts, 0 for a dense block, else None."""
+
+    layer: int | None
+    tensor: str
+    slot: int | None
+
+
+class TraceSink(Protocol):
+    """Receives every tensor of a forward pass."""
+
+    def put(self, name: TraceName, position: int, values: Values) -> None:
+        """Take one position's vector: float32 (expert_ids: int32), one axis. The same bits may come twice."""
+
+
+def trace_names(config: ModelConfig) -> list[TraceName]:
+    """All tensors of one position, in stage order, layers and slots unrolled."""
+    names = [TraceName(None, "embed", None)]
+    for n, layer in enumerate(config.layers):
+        router = layer.ffn.router
+        single = ["attn_norm", "q", "k", "v", "q_rope", "k_rope", "attn", "attn_out", "attn_residual", "ffn_norm"]
+        if router is not None:
+            single += ["router", "expert_ids", "expert_weights"]
+        names += [TraceName(n, tensor, None) for tensor in single]
+        for slot in range(1 if router is None else router.top_k):
+            names += [TraceName(n, tensor, slot) for tensor in ("gate", "up", "act", "down")]
+        names.append(TraceName(n, "ffn_residual", None))
+    return [*names, TraceName(None, "final_norm", None), TraceName(None, "logits", None)]
+
+
+def crc32(values: Values) -> int:
+    """CRC-32 (zlib) of the little-endian bytes."""
+    return zlib.crc32(np.ascontiguousarray(values.astype(values.dtype.newbyteorder("<"), copy=False)).tobytes())
+
+
+class TraceRecorder:
+    """A sink that keeps the CRC-32 of every tensor, and the values of chosen positions.
+
+    names   what is recorded, in order
+    keep    positions whose values are kept; None: all
+    """
+
+    def __init__(self, config: ModelConfig, keep: frozenset[int] | set[int] | None = frozenset()) -> None:
+        self.names = trace_names(config)
+        self._index = {name: i for i, name in enumerate(self.names)}
+        self._keep = keep
+        self._crcs: dict[int, list[int | None]] = {}
+        self._values: dict[int, dict[TraceName, Values]] = {}
+
+    def put(self, name: TraceName, position: int, values: Values) -> None:
+        """Record one vector."""
+        self._crcs.setdefault(position, [None] * len(self.names))[self._index[name]] = crc32(values)
+        if self._keep is None or position in self._keep:
+            self._values.setdefault(position, {})[name] = values.copy()
+
+    @property
+    def positions(self) -> list[int]:
+        """The positions of which something was recorded, rising."""
+        return sorted(self._crcs)
+
+    def crcs(self, position: int) -> list[int | None]:
+        """CRC-32 of each tensor, in the order of `names`; None: not computed (no logits wanted, or a failed step)."""
+        return list(self._crcs[position])
+
+    def values(self, position: int) -> dict[TraceName, Values]:
+        """The tensors of a kept position."""
+        return dict(self._values[position])
