@@ -108,7 +108,7 @@ must_refuse() { # USER FOLDER TARGET: make fails with the script's 4 and one lin
     ok "make $3 as $1 stops with Error 4 and the line: $line"
 }
 
-root_folder="/srv/root's own colibri" user_folder="/home/engineer/a colibri"
+root_folder="/srv/root's own colibri" user_folder="/srv/a user's colibri"
 
 # --- The steps ------------------------------------------------------------------------------------------------------
 
