@@ -15,7 +15,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 # What the script may use besides the stubs. Nothing else is on PATH, so nothing real can be installed by a test.
-UTILITIES = "sh cat cksum dirname env mkdir mv rm sed chmod touch flock cp true".split()
+UTILITIES = ["sh", "cat", "cksum", "dirname", "env", "mkdir", "mv", "rm", "sed", "chmod", "touch", "flock", "cp"]
+UTILITIES += ["true"]  # what sudo is asked to run
 
 PYTHON = """
 echo "python3 $*" >> "$LOG"
