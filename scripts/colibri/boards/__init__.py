@@ -1,1 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Boards: one TOML each in linker/boards/, checked here before anything else believes it."""
+
+from __future__ import annotations
+
+from colibri.boards.description import Alignment, Board, Qemu, Region, Toolchain
+from colibri.boards.linker import linker_script, mpu_regions
+from colibri.boards.load import list_boards, load_board
+
+__all__ = [
+    "Alignment",
+    "Board",
+    "Qemu",
+    "Region",
+    "Toolchain",
+    "linker_script",
+    "list_boards",
+    "load_board",
+    "mpu_regions",
+]

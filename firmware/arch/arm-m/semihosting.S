@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* uintptr_t colibri_semihosting_call(uintptr_t operation, const void *parameter) */
+#ifdef COLIBRI_SIMULATOR
+    .syntax unified
+    .thumb
+    .section .text.colibri_semihosting_call, "ax", %progbits
+    .global colibri_semihosting_call
+    .type colibri_semihosting_call, %function
+    .thumb_func
+colibri_semihosting_call:
+    bkpt 0xab
+    bx lr
+    .size colibri_semihosting_call, . - colibri_semihosting_call
+#endif

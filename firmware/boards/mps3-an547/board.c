@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arm MPS3 with image AN547 (Corstone-300): Cortex-M55, left in the secure state it boots in. */
+#include "../../arch/arm-m/board.h"
+#include "../common/cmsdk.h"
+
+#define UART0 0x59303000u
+#define FPGAIO_COUNTER 0x59302018u /* rises at 32 MHz / (prescaler + 1) */
+#define UART_CLOCK_HZ 25000000u
+
+void colibri_board_init(void) {
+#ifndef COLIBRI_SIMULATOR
+    cmsdk_uart_init(UART0, UART_CLOCK_HZ, 115200u);
+#endif
+}
+
+#ifdef COLIBRI_SIMULATOR
+uint32_t colibri_board_ticks(void) {
+    return COLIBRI_REG(FPGAIO_COUNTER);
+}
+#else
+void colibri_board_put(uint8_t byte) {
+    cmsdk_uart_put(UART0, byte);
+}
+
+uint8_t colibri_board_get(void) {
+    return cmsdk_uart_get(UART0);
+}
+#endif
