@@ -1,1 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Checkpoints of every supported kind, read as `colibri.model.Model`."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+from colibri.errors import CheckpointError
+from colibri.importers.files import cannot_read
+from colibri.importers.folder import CONFIG, PICKLE_SUFFIXES, pickle_refused
+from colibri.importers.hf import chosen_file, load_folder
+from colibri.model import Model
+
+__all__ = ["load"]
+
+
+def load(path: Path, *, family: str | None = None) -> Model:
+    """Read a checkpoint.
+
+    path    a Hugging Face folder (config.json, safetensors), or one of its files: config.json, a .safetensors file, the
+            index of several
+    family  take it for this model family, whatever its config names
+
+    Headers, shapes and names are checked in full and every byte of weights is hashed; weights are converted, and their
+    range checked, when a tensor is read. Raises CheckpointError, and UsageError for an unknown family.
+    """
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as e:
+        raise cannot_read(path, e) from e
+    if stat.S_ISDIR(mode):
+        return load_folder(path, family=family)
+    if path.name == CONFIG or path.name.endswith((".safetensors", ".safetensors.index.json")):
+        return load_folder(path.parent, chosen_file(path), family=family)
+    if path.name.endswith(PICKLE_SUFFIXES):
+        raise pickle_refused(path)
+    raise CheckpointError(
+        str(path),
+        expected="a folder with config.json and .safetensors files",
+        got="a file of another kind",
+        hint="give the checkpoint's folder",
+    )

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model family is to the importers: a name, defaults, and two functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from colibri.importers.bind import Copy, Part
+from colibri.importers.config import ConfigReader
+from colibri.importers.strict_json import Json
+from colibri.model import ModelConfig
+
+
+@dataclass(frozen=True)
+class Family:
+    """One model family.
+
+    name           its model_type in config.json
+    architectures  classes whose weights are the whole language model
+    defaults       what its configuration class takes for keys that the file does not have
+    config         config.json to axes; raises CheckpointError for what the axes cannot say
+    bindings       axes and the names in the checkpoint to where each canonical tensor is; lazy
+    """
+
+    name: str
+    architectures: tuple[str, ...]
+    defaults: Mapping[str, Json]
+    config: Callable[[ConfigReader], ModelConfig]
+    bindings: Callable[[ModelConfig, Collection[str]], Iterator[Part | Copy]]

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Llama: dense, no biases."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from colibri.importers.bind import Copy, Part
+from colibri.importers.config import ConfigReader
+from colibri.importers.families.blocks import bind_dense
+from colibri.importers.families.decoder import COMMON_DEFAULTS, bind_decoder, read_decoder, read_width
+from colibri.importers.families.family import Family
+from colibri.model import Ffn, ModelConfig
+
+
+def _config(config: ConfigReader) -> ModelConfig:
+    return read_decoder(config, "llama", Ffn(width=read_width(config)))
+
+
+def _bindings(config: ModelConfig, names: Collection[str]) -> Iterator[Part | Copy]:
+    return bind_decoder(config, names, bind_dense)
+
+
+FAMILY = Family(
+    name="llama",
+    architectures=("LlamaForCausalLM", "LLaMAForCausalLM"),
+    defaults={
+        **COMMON_DEFAULTS,
+        "intermediate_size": 11008,
+        "num_key_value_heads": None,
+        "max_position_embeddings": 2048,
+        "rms_norm_eps": 1e-6,
+    },
+    config=_config,
+    bindings=_bindings,
+)

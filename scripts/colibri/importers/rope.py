@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RoPE tables: float32 inverse frequencies with their scaling applied.
+
+The operations and their order are those of transformers in float32, where scalar / tensor is reciprocal times scalar.
+Its power function rounds differently with each vector instruction set; here it is the correctly rounded one, which
+is what its scalar code gives too: bits are equal to that code, and within one unit in the last place of the others.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from colibri.model import F32Array
+
+_F32 = np.float32
+
+
+@dataclass(frozen=True)
+class Llama3Scaling:
+    """Wavelengths beyond original / low are stretched by factor, below original / high kept, blended between."""
+
+    factor: float
+    low_freq_factor: float
+    high_freq_factor: float
+    original_max_positions: int
+
+
+def inverse_frequencies(theta: float, n_dims: int) -> F32Array:
+    """``theta ** (-2 i / n_dims)``, i = 0 .. n_dims/2 - 1."""
+    exponents = np.arange(0, n_dims, 2).astype(_F32) / _F32(n_dims)
+    base = float(_F32(theta))
+    # A float64 power rounded once: its error is far below half a unit of float32.
+    powers = np.array([math.pow(base, float(e)) for e in exponents], dtype=np.float64).astype(_F32)
+    return np.asarray(_F32(1) / powers, dtype=_F32)
+
+
+def scale_linear(inv_freq: F32Array, factor: float) -> F32Array:
+    """Positions `factor` times as dense."""
+    return np.asarray(inv_freq / _F32(factor), dtype=_F32)
+
+
+def scale_llama3(inv_freq: F32Array, scaling: Llama3Scaling) -> F32Array:
+    """Llama 3.1's three bands."""
+    low, high = scaling.low_freq_factor, scaling.high_freq_factor
+    original = scaling.original_max_positions
+    factor = _F32(scaling.factor)
+    wavelength = (_F32(1) / inv_freq) * _F32(2 * math.pi)
+    is_long = wavelength > _F32(original / low)
+    is_short = wavelength < _F32(original / high)
+    banded = np.where(is_long, inv_freq / factor, inv_freq)
+    smooth = ((_F32(1) / wavelength) * _F32(original) - _F32(low)) / _F32(high - low)
+    blended = (_F32(1) - smooth) * banded / factor + smooth * banded
+    return np.where(is_long | is_short, banded, blended).astype(_F32)
