@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One application for one packed folder: compile the engine against its model_config.h, link at the board's addresses."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from colibri.boards import Board, linker_script
+from colibri.build.products import write_products
+from colibri.build.toolchain import OptLevel, Toolchain, find_toolchain, run
+from colibri.data import data_path
+from colibri.folder import IMAGE, Folder
+from colibri.output import replaced_folder
+
+App = Literal["generate", "verify", "bench", "lib"]
+SCHEMA_VERSION = 1
+RECORD = "build.json"
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """Options of `colibri build`. simulator: semihosting console and exit; without it, the board's UART."""
+
+    app: App = "generate"
+    toolchain: Literal["gcc", "llvm"] = "gcc"
+    opt: OptLevel = "2"
+    jobs: int = 2
+    simulator: bool = True
+
+
+def build(folder: Folder, board: Board, options: BuildOptions) -> Path:
+    """Build one application; returns DIR/APP-TOOLCHAIN, complete or as it was.
+
+    Raises ToolError, OutputError; NegativeVerdict where the ELF contradicts the plan.
+    """
+    toolchain = find_toolchain(board, options.toolchain)
+    target = folder.path / output_name(options)
+    with replaced_folder(target, RECORD) as work:
+        objects = _compile(work, folder, board, toolchain, options)
+        if options.app == "lib":
+            record = _archive(work, toolchain, objects)
+        else:
+            _link(work, folder, board, toolchain, options, objects)
+            record = write_products(work, folder, board, toolchain.version, options.app)
+        for item in objects:
+            item.unlink()
+        record = {**_identity(folder, board, toolchain, options), **record}
+        (work / RECORD).write_text(json.dumps(record, indent=1) + "\n")
+    return target
+
+
+def output_name(options: BuildOptions) -> str:
+    """APP-TOOLCHAIN; another optimisation level than 2 is part of the name, so that no build hides another."""
+    suffix = "" if options.opt == "2" else f"-O{options.opt}"
+    return f"{options.app}-{options.toolchain}{suffix}"
+
+
+def _identity(folder: Folder, board: Board, toolchain: Toolchain, options: BuildOptions) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "app": options.app,
+        "board": board.name,
+        "toolchain": toolchain.name,
+        "compiler": toolchain.version,
+        "opt": options.opt,
+        "simulator": options.simulator,
+        "config_hash": folder.manifest["config_hash"],
+        "image_sha256": folder.manifest["image"]["sha256"],
+    }
+
+
+def sources(board: Board, app: App) -> list[Path]:
+    """Every C and assembly source of an application. Raises nothing: boards are checked when they are loaded."""
+    firmware = data_path("firmware")
+    patterns = ["engine/*.c", "kernels/*.c", f"kernels/{board.kernels}/*.c"]
+    if app != "lib":
+        patterns += [f"apps/{app}.c", "apps/common/*.c"]
+    found = [path for pattern in patterns for path in sorted(firmware.glob(pattern))]
+    if app != "lib":
+        found += board.sources
+        found += [firmware / "arch" / "weights.S"] if board.image == "linked" else []
+    return found
+
+
+def _compile(work: Path, folder: Folder, board: Board, toolchain: Toolchain, options: BuildOptions) -> list[Path]:
+    firmware = data_path("firmware")
+    model = folder.path.resolve()
+    common = [
+        toolchain.compiler,
+        *toolchain.compile_flags(options.opt),
+        f"-ffile-prefix-map={firmware}=firmware",
+        f"-ffile-prefix-map={model}=model",
+        f"-I{firmware / 'include'}",
+        f"-I{firmware}",
+        f"-I{model}",
+        f'-DCOLIBRI_WEIGHTS_FILE="{model / IMAGE}"',
+        *(["-DCOLIBRI_SIMULATOR=1"] if options.simulator else []),
+    ]
+
+    def one(source: Path) -> Path:
+        name = source.relative_to(firmware) if source.is_relative_to(firmware) else Path(source.name)
+        target = work / ("_".join(name.parts) + ".o")
+        hosted = name.parts[:2] == ("arch", "linux")
+        extra = [] if hosted else ["-ffreestanding"]
+        if name.name == "mem.c":  # a loop that becomes a call of memcpy must not be memcpy itself
+            extra += {"gcc": ["-fno-tree-loop-distribute-patterns"], "llvm": ["-fno-builtin"]}[toolchain.name]
+        run([*common, *extra, "-c", str(source), "-o", str(target)], f"compiling {name}")
+        return target
+
+    with ThreadPoolExecutor(max_workers=options.jobs) as pool:
+        return list(pool.map(one, sources(board, options.app)))
+
+
+def _link(
+    work: Path, folder: Folder, board: Board, toolchain: Toolchain, options: BuildOptions, objects: list[Path]
+) -> None:
+    command = [toolchain.linker, *toolchain.link_flags, "-Wl,--gc-sections", "-Wl,-Map,firmware.map"]
+    if board.linker_script is not None:
+        address = int(folder.manifest["settings"]["weights_address"])
+        (work / "board.ld").write_text(linker_script(board, address, options.app))
+        command += ["-nostdlib", "-nostartfiles", "-T", "board.ld", "-Wl,--fatal-warnings", "-Wl,--build-id=none"]
+    command += [path.name for path in objects] + (["-lgcc"] if board.linker_script is not None else [])
+    run([*command, "-o", "firmware.elf"], "linking", cwd=work)
+
+
+def _archive(work: Path, toolchain: Toolchain, objects: list[Path]) -> dict[str, Any]:
+    """libcolibri.a, deterministic (no dates, no owners)."""
+    archiver = run([toolchain.linker, "-print-prog-name=ar"], "finding ar").strip()
+    run([archiver, "rcsD", "libcolibri.a", *(path.name for path in objects)], "archiving", cwd=work)
+    return {}

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `colibri` command: the one place that prints errors and chooses exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+import traceback
+from types import FrameType
+
+import click
+import rich_click
+
+from colibri.cli import render
+from colibri.errors import ColibriError, UsageError
+
+COMMANDS = ("doctor", "boards", "plan", "pack", "build", "audit", "run", "verify", "bench", "golden", "inspect", "demo")
+
+EXIT_BUG = 70
+EXIT_SIGINT = 130
+EXIT_SIGTERM = 143
+
+
+class _Lazy(rich_click.RichGroup):
+    """Imports a command's module when it is called: start-up stays short, and a broken one breaks no other."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"colibri.cli.{cmd_name}").command
+        return command
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="colibri-firmware")
+def colibri() -> None:
+    """Turn a Mixture-of-Experts checkpoint into verified bare-metal firmware."""
+
+
+class Terminated(BaseException):
+    """SIGTERM, raised where the program stands so that every clean-up runs."""
+
+
+def main() -> None:
+    """Entry point of `colibri`."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def pack_main() -> None:
+    """Entry point of `colibri-pack`: the same as `colibri pack`."""
+    sys.exit(run(["pack", *sys.argv[1:]]))
+
+
+def run(args: list[str]) -> int:
+    """Run one command line and return the process exit code. Errors go to stderr, and to stdout as JSON if asked."""
+    signal.signal(signal.SIGTERM, _on_sigterm)
+    as_json = "--json" in args
+    try:
+        code = colibri.main(args=args, prog_name="colibri", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except ColibriError as error:
+        render.error(error, as_json=as_json)
+        return error.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return UsageError.exit_code
+    except click.ClickException as error:
+        render.error(_usage_error(error), as_json=as_json)
+        return UsageError.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return EXIT_SIGINT
+    except Terminated:
+        return EXIT_SIGTERM
+    except BrokenPipeError:
+        # the reader of our output has gone: nothing left to say, and Python must not say so at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_SIGTERM
+    except Exception as error:
+        traceback.print_exc()
+        render.bug(error, as_json=as_json)
+        return EXIT_BUG
+
+
+def _on_sigterm(signum: int, frame: FrameType | None) -> None:
+    raise Terminated
+
+
+def _usage_error(error: click.ClickException) -> UsageError:
+    ctx = getattr(error, "ctx", None)
+    command = ctx.command_path if ctx is not None else "colibri"
+    return UsageError(
+        command, expected="a valid command line", got=error.format_message().rstrip("."), hint=f"see {command} -h"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that several commands share, and parameter types that state their rule when they refuse."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from colibri.layout.settings import ExpertAlign, Settings
+from colibri.quantise import Policy
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_SUFFIX = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+class IntegerType(click.ParamType):
+    """An integer: decimal, 0x hexadecimal, or a size with K, M or G."""
+
+    name = "integer"
+
+    def __init__(self, minimum: int = 0, maximum: int = (1 << 64) - 1) -> None:
+        self._minimum, self._maximum = minimum, maximum
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read the text. Fails as a usage error that states the rule."""
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"(0[xX][0-9a-fA-F_]+|[0-9_]+)([KMG]?)", value)
+        number = int(match[1], 0) * _SUFFIX[match[2]] if match and _readable(match[1]) else None
+        if number is None or not self._minimum <= number <= self._maximum:
+            rule = f"an integer from {self._minimum} to {self._maximum:#x}, as 4096, 0x1000 or 4K"
+            self.fail(f"'{value}' is not {rule}", param, ctx)
+        return number
+
+
+def _readable(digits: str) -> bool:
+    try:
+        int(digits, 0)
+    except ValueError:
+        return False
+    return True
+
+
+class PrefixType(click.ParamType):
+    """A C identifier in lower case."""
+
+    name = "prefix"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Read the text. Fails as a usage error that states the rule."""
+        if not re.fullmatch(r"[a-z][a-z0-9_]{0,30}", value):
+            self.fail(f"'{value}' is not a C identifier of at most 31 lower-case letters, digits and _", param, ctx)
+        return str(value)
+
+
+class AlignType(click.ParamType):
+    """line, sector, or a power of two from 16 to 1 MiB."""
+
+    name = "align"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ExpertAlign:
+        """Read the text. Fails as a usage error that states the rule."""
+        if value in ("line", "sector"):
+            return value  # type: ignore[no-any-return]  # the two literals
+        number = IntegerType(16, 1 << 20).convert(value, param, ctx)
+        if number & (number - 1):
+            self.fail(f"{number} is not a power of two", param, ctx)
+        return number
+
+
+CHECKPOINT = click.argument("checkpoint", type=click.Path(path_type=Path))
+TARGET = click.argument("target", metavar="DIR|CHECKPOINT", type=click.Path(path_type=Path))
+DIR = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on standard output.")
+BOARD = click.option("-b", "--board", metavar="BOARD", help="A board's name, or the path of its .toml.")
+WORK = click.option(
+    "--work", type=click.Path(path_type=Path), help="Keep the packed folder here, and reuse it while nothing changed."
+)
+OPT = click.option(
+    "--opt", type=click.Choice(["0", "1", "2", "3", "s"]), default="2", show_default=True, help="Optimisation level."
+)
+JOBS = click.option("--jobs", type=IntegerType(1, 256), default=2, show_default=True, help="Compilers at once.")
+TIMEOUT = click.option(
+    "--timeout", type=click.FloatRange(min=0.1), help="Seconds for the simulator; default: from the plan."
+)
+
+
+def toolchain(*, allow_all: bool) -> Callable[[F], F]:
+    """``--toolchain``; `all` where a command can take both."""
+    names = ["gcc", "llvm", *(["all"] if allow_all else [])]
+    return click.option("--toolchain", type=click.Choice(names), default="gcc", show_default=True, help="Compiler.")
+
+
+_SETTINGS = (
+    click.option(
+        "-q", "--quant", metavar="QUANT", help="f32, bf16, f16, q8[:GROUP], q4[:GROUP] or PART=FORMAT,... [q8]"
+    ),
+    click.option("--kv", type=click.Choice(["f32", "q8"]), help="Format of the KV cache. [f32]"),
+    click.option("--max-seq", type=IntegerType(1), help="Context length in tokens. [the checkpoint's]"),
+    click.option("--weights-addr", type=IntegerType(), help="Address of the image. [the board's]"),
+    click.option("--expert-align", type=AlignType(), help="line, sector or bytes: where an expert may start. [line]"),
+    click.option("--name", "prefix", type=PrefixType(), help="Symbol prefix of this model's C interface."),
+)
+
+
+def settings_options(function: F) -> F:
+    """The options that decide what is packed; read them with `settings_from`."""
+    for option in reversed(_SETTINGS):
+        function = option(function)
+    return function
+
+
+SETTING_NAMES = ("quant", "kv", "max_seq", "weights_addr", "expert_align", "prefix")
+
+
+def settings_from(values: dict[str, Any]) -> Settings:
+    """Settings from the values of `settings_options`; an option that was not given is None."""
+    return Settings(
+        policy=Policy.parse(values["quant"] or "q8"),
+        kv=values["kv"] or "f32",
+        max_seq=values["max_seq"],
+        weights_address=values["weights_addr"],
+        expert_align=values["expert_align"] or "line",
+        prefix=values["prefix"],
+    )
+
+
+def given_settings(values: dict[str, Any]) -> list[str]:
+    """The settings options that were on the command line, spelt as there."""
+    spelling = {"quant": "-q", "kv": "--kv", "prefix": "--name"}
+    return [
+        f"{spelling.get(name, '--' + name.replace('_', '-'))} {values[name]}"
+        for name in SETTING_NAMES
+        if values[name] is not None
+    ]

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How results and errors reach the user: data on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from colibri.errors import ColibriError
+
+SCHEMA_VERSION = 1
+
+
+def document(values: dict[str, Any]) -> None:
+    """Print the one JSON document of a command."""
+    print(json.dumps({"schema_version": SCHEMA_VERSION, **values}, indent=1))
+
+
+def line(values: dict[str, Any]) -> None:
+    """Print one line of a JSON-lines stream."""
+    print(json.dumps({"schema_version": SCHEMA_VERSION, **values}), flush=True)
+
+
+def progress(text: str) -> None:
+    """Say on stderr what is being done."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def error(problem: ColibriError, *, as_json: bool) -> None:
+    """Show an error: plain lines on stderr; with --json also the error document on stdout."""
+    if as_json:
+        fields = ("code", "where", "expected", "got", "hint")
+        document({"error": {name: getattr(problem, name) for name in fields}})
+    print(f"error: {problem}\nhint:  {problem.hint}", file=sys.stderr)
+
+
+def bug(problem: Exception, *, as_json: bool) -> None:
+    """Close the traceback of a bug of ours with what to do about it."""
+    hint = "this is a bug of colibri; please report it with the traceback above and the command line"
+    if as_json:
+        document(
+            {
+                "error": {
+                    "code": "bug",
+                    "where": type(problem).__name__,
+                    "expected": "",
+                    "got": str(problem),
+                    "hint": hint,
+                }
+            }
+        )
+    print(f"error: {type(problem).__name__}: {problem}\nhint:  {hint}", file=sys.stderr)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Columns aligned by width: numbers to the right, words to the left."""
+    cells = [list(header), *([_cell(value) for value in row] for row in rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    right = [len(cells) > 1 and all(_numeric(row[i]) for row in cells[1:]) for i in range(len(header))]
+    return "\n".join(
+        "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)).rstrip()
+        for row in cells
+    )
+
+
+def _cell(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _numeric(text: str) -> bool:
+    return text.replace(",", "").replace(".", "").replace("-", "").isdigit() or text == ""

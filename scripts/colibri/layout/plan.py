@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fits or does not: every address and every byte, before anything is written.
+
+A part is `exact` where the model determines it, or a `bound` where only the compiler knows (code, statics, stack). After
+the link the ELF is measured: exact parts must be equal, bounds must hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from colibri.boards import Board, Region
+from colibri.errors import DoesNotFit
+from colibri.image.placement import ImageLayout, lay_out
+from colibri.layout.budget import Budget, budget
+from colibri.layout.settings import Settings
+from colibri.layout.state_layout import StateLayout, state_layout
+from colibri.model import ModelConfig
+
+APP = "generate"
+"""The application whose code, statics and stack the plan counts."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Bytes of one kind of content."""
+
+    bytes: int
+    kind: Literal["exact", "bound"]
+
+
+@dataclass(frozen=True)
+class RegionUse:
+    """A region of the board and what the model and the engine take of it. Bytes."""
+
+    name: str
+    origin: int
+    length: int
+    used: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The answer of `colibri plan`. Sizes in bytes, counts per token."""
+
+    board: str
+    quant: str
+    config: ModelConfig
+    layout: ImageLayout
+    state: StateLayout
+    weights_address: int
+    weights_region: str | None
+    flash: dict[str, Part]
+    ram: dict[str, Part]
+    regions: tuple[RegionUse, ...]
+    macs_per_token: int
+    weight_bytes_read_per_token: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether every region holds what is put there."""
+        return not self.overflows()
+
+    def overflows(self) -> list[RegionUse]:
+        """The regions that are too small."""
+        return [r for r in self.regions if r.used > r.length]
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of `plan --json`, without schema_version."""
+        return {
+            "board": self.board,
+            "quant": self.quant,
+            "fits": self.fits,
+            "flash": _parts_json(self.flash),
+            "ram": _parts_json(self.ram),
+            "regions": [vars(r) for r in self.regions],
+            "weights_address": self.weights_address,
+            "offset_table_bytes": offset_table_bytes(self.layout, self.config),
+            "macs_per_token": self.macs_per_token,
+            "weight_bytes_read_per_token": self.weight_bytes_read_per_token,
+        }
+
+
+def make_plan(config: ModelConfig, board: Board, settings: Settings) -> Plan:
+    """Plan a model for a board. Raises UsageError for an address the board does not have; a misfit is in the result."""
+    config = settings.apply(config)
+    policy = settings.policy.resolve(config)
+    layout = lay_out(config, policy, settings.expert_align_bytes(board))
+    state = state_layout(config, policy, settings.kv)
+    bounds = budget(board.name, "", APP)
+    region, address = _weights_place(board, layout.image_bytes, settings.weights_address)
+    flash = {name: Part(n, "exact") for name, n in layout.part_bytes().items()}
+    flash["code"] = Part(bounds.code_bytes + offset_table_bytes(layout, config), "bound")
+    ram = _ram(config, state, board, bounds)
+    return Plan(
+        board=board.name,
+        quant=str(policy),
+        config=config,
+        layout=layout,
+        state=state,
+        weights_address=address,
+        weights_region=region.name if region else None,
+        flash=flash,
+        ram=ram,
+        regions=_regions(board, region, address, layout, flash, ram),
+        macs_per_token=_macs(config, layout),
+        weight_bytes_read_per_token=_bytes_read(config, layout),
+    )
+
+
+def require_fit(plan: Plan, board: Board, settings: Settings) -> None:
+    """Raise DoesNotFit, by how much, and naming an option that would make it fit, where there is one."""
+    over = plan.overflows()
+    if not over:
+        return
+    worst = over[0]
+    raise DoesNotFit(
+        f"{board.name}: region {worst.name}",
+        expected=f"at most {worst.length:,} bytes",
+        got=f"{worst.used:,} bytes, {worst.used - worst.length:,} too many",
+        hint=_remedy(plan.config, board, settings),
+    )
+
+
+def offset_table_bytes(layout: ImageLayout, config: ModelConfig) -> int:
+    """Flash of the tables in model_config.h that grow with the model: u32 offsets."""
+    return 4 * (len(layout.experts) + 7 * len(config.layers))
+
+
+def _remedy(config: ModelConfig, board: Board, settings: Settings) -> str:
+    """The first change of options under which the model fits, tried one by one and then together."""
+    shorter = [n for n in (4096, 2048, 1024, 512, 256, 128, 64) if n < config.max_seq]
+    quants = ("q8", "q4")
+    trials: list[dict[str, Any]] = [{"quant": q} for q in quants]
+    trials += [{"kv": "q8"}]
+    trials += [{"max_seq": n} for n in shorter]
+    trials += [{"quant": q, "kv": "q8", "max_seq": n} for q in quants for n in [None, *shorter]]
+    for trial in trials:
+        if make_plan(config, board, settings.changed(**trial)).fits:
+            return "it fits with " + " ".join(_option(k, v) for k, v in trial.items() if v is not None)
+    if settings.weights_address is not None:
+        return "leave out --weights-addr, or choose a larger board (colibri boards)"
+    return "no quantisation or context length makes it fit; choose a larger board (colibri boards)"
+
+
+def _option(name: str, value: object) -> str:
+    return {"quant": "-q", "kv": "--kv", "max_seq": "--max-seq"}[name] + f" {value}"
+
+
+def _weights_place(board: Board, n_bytes: int, address: int | None) -> tuple[Region | None, int]:
+    """The region and address of the image: the one asked for, else the first region that holds it."""
+    if address is not None:
+        return board.weights_region_at(address), address
+    regions = [board.region(name) for name in board.weights_regions]
+    if not regions:
+        return None, 0
+    region = next((r for r in regions if r.length_bytes >= n_bytes), regions[0])
+    return region, region.origin
+
+
+def _ram(config: ModelConfig, state: StateLayout, board: Board, bounds: Budget) -> dict[str, Part]:
+    return {
+        "kv_cache": Part(state.kv_bytes, "exact"),
+        "activations": Part(state.activation_bytes, "exact"),
+        "logits": Part(4 * config.vocab_size, "exact"),
+        "statics": Part(bounds.static_bytes, "bound"),
+        "stack": Part(stack_bytes(board), "bound"),
+    }
+
+
+def stack_bytes(board: Board, app: str = APP) -> int:
+    """Stack the linker script reserves: the application's and the fault handler's. 0 where an operating system gives it."""
+    return board.stack.get(app, 0) + board.stack.get("fault", 0)
+
+
+def _regions(
+    board: Board,
+    weights: Region | None,
+    address: int,
+    layout: ImageLayout,
+    flash: dict[str, Part],
+    ram: dict[str, Part],
+) -> tuple[RegionUse, ...]:
+    uses = []
+    for region in board.regions:
+        used = 0
+        if region == weights:
+            used += address - region.origin + layout.image_bytes
+        if region == board.code_region:
+            used += flash["code"].bytes
+        if region == board.ram_region:
+            used += sum(part.bytes for part in ram.values())
+        uses.append(RegionUse(region.name, region.origin, region.length_bytes, used))
+    return tuple(uses)
+
+
+def _active_blocks(config: ModelConfig, layout: ImageLayout) -> list[tuple[str, int]]:
+    """Tensors that one token reads, and how many of each: an expert's matrices count top_k times."""
+    active = []
+    for name in config.tensor_shapes():
+        if name == "embed.weight" and not config.tied_head:
+            continue
+        if ".experts." in name:
+            layer, index = int(name.split(".")[1]), int(name.split(".")[3])
+            router = config.layers[layer].ffn.router
+            assert router is not None
+            if index == 0:
+                active.append((name, router.top_k))
+        else:
+            active.append((name, 1))
+    return active
+
+
+def _macs(config: ModelConfig, layout: ImageLayout) -> int:
+    """Multiply-accumulates of the matrix products of one token, head included; attention over the cache comes on top."""
+    products = [(n, k) for n, k in _active_blocks(config, layout) if layout.by_name[n].part != "norms"]
+    return sum(k * layout.by_name[name].matrix.macs for name, k in products)
+
+
+def _bytes_read(config: ModelConfig, layout: ImageLayout) -> int:
+    """Bytes of weights that one token reads, row padding and scales included: every matrix once, and its embedding row."""
+    embedding = layout.by_name["embed.weight"].matrix
+    row = embedding.row_bytes + embedding.scales_bytes // embedding.rows
+    tables = sum(b.matrix.bytes for b in layout.blocks if b.part == "tables")
+    active = _active_blocks(config, layout)
+    return row + tables + sum(k * _read_bytes(layout, name) for name, k in active)
+
+
+def _read_bytes(layout: ImageLayout, name: str) -> int:
+    matrix = layout.by_name[name].matrix
+    return matrix.rows * matrix.row_bytes + matrix.scales_bytes
+
+
+def _parts_json(parts: dict[str, Part]) -> dict[str, Any]:
+    return {
+        "total": sum(p.bytes for p in parts.values()),
+        "parts": {name: {"bytes": p.bytes, "kind": p.kind} for name, p in parts.items()},
+    }

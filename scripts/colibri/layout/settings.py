@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the user chose for one packed folder, apart from the checkpoint and the board."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from colibri.boards import Board
+from colibri.errors import UsageError
+from colibri.layout.state_layout import Kv
+from colibri.model import ModelConfig
+from colibri.quantise import Policy
+
+ExpertAlign = Literal["line", "sector"] | int
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options of `pack`. max_seq and weights_address None: the checkpoint's, the board's.
+
+    expert_align  line: the board's cache line; sector: its erase sector; or bytes, a multiple of 16
+    prefix        symbol prefix of the model's C interface
+    """
+
+    policy: Policy = field(default_factory=lambda: Policy.parse("q8"))
+    kv: Kv = "f32"
+    max_seq: int | None = None
+    weights_address: int | None = None
+    expert_align: ExpertAlign = "line"
+    prefix: str | None = None
+
+    def apply(self, config: ModelConfig) -> ModelConfig:
+        """The configuration with the chosen context length. Raises UsageError beyond the checkpoint's."""
+        if self.max_seq is None:
+            return config
+        if not 1 <= self.max_seq <= config.max_seq:
+            raise UsageError(
+                "--max-seq",
+                expected=f"1 to {config.max_seq}, the context the checkpoint was made for",
+                got=str(self.max_seq),
+                hint="leave the option out for the whole context",
+            )
+        return replace(config, max_seq=self.max_seq)
+
+    def expert_align_bytes(self, board: Board) -> int:
+        """Bytes of whose multiples each expert starts."""
+        if self.expert_align == "line":
+            return max(board.alignment.cache_line_bytes, 16)
+        if self.expert_align == "sector":
+            return board.alignment.erase_sector_bytes
+        return self.expert_align
+
+    def changed(self, *, quant: str | None = None, kv: Kv | None = None, max_seq: int | None = None) -> Settings:
+        """The settings with some options replaced."""
+        changes: dict[str, Any] = {"policy": Policy.parse(quant) if quant else None, "kv": kv, "max_seq": max_seq}
+        return replace(self, **{name: value for name, value in changes.items() if value is not None})

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writing a packed folder (colibri.folder says what is in one)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from colibri.boards import Board
+from colibri.build.config_header import config_hash, config_header, config_macros
+from colibri.folder import BOARD, CONFIG, HEX, IMAGE, MANIFEST, SCHEMA_VERSION, TOKENIZER, VECTORS
+from colibri.image.hexfile import LIMIT as HEX_LIMIT
+from colibri.image.hexfile import write_hex
+from colibri.image.writer import Written, write_image
+from colibri.layout.plan import Plan
+from colibri.layout.settings import Settings
+from colibri.model import Model
+
+
+def write_folder(
+    folder: Path, model: Model, name: str, board: Board, settings: Settings, plan: Plan, vectors: dict[str, Any]
+) -> None:
+    """Write every file of a packed folder into an empty one."""
+    policy = settings.policy.resolve(plan.config)
+    macros = config_macros(plan.config, policy, plan.layout, plan.state, settings.kv)
+    digest = config_hash(macros)
+    with (folder / IMAGE).open("w+b") as file:
+        written = write_image(
+            file, model, policy, plan.layout, config_hash=digest, load_address=plan.weights_address, name=name
+        )
+    if board.weights_regions and plan.weights_address + plan.layout.image_bytes <= HEX_LIMIT:
+        with (folder / HEX).open("wb") as file:
+            write_hex(file, [(plan.weights_address, (folder / IMAGE).read_bytes())])
+    title = f"{name} as {plan.quant} for {board.name}"
+    header = config_header(macros, title=title, weights_address=plan.weights_address, prefix=settings.prefix)
+    (folder / CONFIG).write_text(header)
+    if model.tokenizer_json is not None:
+        (folder / TOKENIZER).write_bytes(model.tokenizer_json)
+    (folder / VECTORS).write_text(json.dumps(vectors, separators=(",", ":")) + "\n")
+    manifest = _manifest(model, name, board, settings, plan, written, digest)
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
+    shutil.copyfile(board.path, folder / BOARD)
+
+
+def _manifest(
+    model: Model, name: str, board: Board, settings: Settings, plan: Plan, written: Written, digest: bytes
+) -> dict[str, Any]:
+    blocks = plan.layout.by_name
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "name": name,
+        "source": {"path": str(model.path.resolve()), "sha256": model.source_sha256},
+        "settings": {
+            "board": board.name,
+            "quant": plan.quant,
+            "kv": settings.kv,
+            "max_seq": plan.config.max_seq,
+            "weights_address": plan.weights_address,
+            "expert_align": settings.expert_align_bytes(board),
+            "prefix": settings.prefix,
+        },
+        "config_hash": digest.hex(),
+        "image": {"bytes": plan.layout.image_bytes, "sha256": written.image_sha256},
+        "plan": plan.to_json(),
+        "generation": vars(model.generation),
+        "bos_id": plan.config.bos_id,
+        "eos_ids": list(plan.config.eos_ids),
+        "vocab_size": plan.config.vocab_size,
+        "tensors": [
+            {
+                "name": tensor,
+                "format": str(blocks[tensor].matrix.format),
+                "shape": [blocks[tensor].matrix.rows, blocks[tensor].matrix.cols],
+                "offset": blocks[tensor].offset,
+                "bytes": blocks[tensor].bytes,
+                "sha256": sha256,
+            }
+            for tensor, sha256 in written.tensors.items()
+        ],
+    }

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""vectors.json: what the golden model says about a set of prompts, made when a checkpoint is packed.
+
+It is computed from the checkpoint, never from the image: a tensor that the packer puts in the wrong place must show as
+a difference, not as the same mistake on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from colibri.model import F32Array, Model
+from colibri.quantise import Policy, Stored, store
+from colibri_sim.golden.checks import RangeExceeded
+from colibri_sim.golden.model import GoldenModel
+from colibri_sim.golden.trace import TraceName, TraceRecorder, Values
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Token ids, and the text they came from where there was one."""
+
+    ids: tuple[int, ...]
+    text: str | None = None
+
+
+def golden_model(model: Model, policy: Policy, kv: str) -> GoldenModel:
+    """The golden model of a checkpoint under a policy; tensors are read and quantised when first used."""
+
+    @cache
+    def stored(name: str) -> Stored:
+        return store(model.tensors[name], policy.format_of(name))
+
+    return GoldenModel(model.config, stored, "q8" if kv == "q8" else "f32")
+
+
+def make_vectors(golden: GoldenModel, prompts: Sequence[Prompt], *, quant: str, kv: str) -> dict[str, Any]:
+    """Per prompt and position: logits as little-endian hex, experts, and the CRC-32 of every trace tensor."""
+    recorder_names = TraceRecorder(golden.config).names
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "quant": quant,
+        "kv": kv,
+        "trace": [list(name) for name in recorder_names],
+        "prompts": [_one(golden, prompt) for prompt in prompts],
+    }
+
+
+def _one(golden: GoldenModel, prompt: Prompt) -> dict[str, Any]:
+    golden.rewind(0)
+    recorder = TraceRecorder(golden.config)
+    entry: dict[str, Any] = {"text": prompt.text, "ids": list(prompt.ids), "range_at": None}
+    try:
+        result = golden.forward(list(prompt.ids), trace=recorder)
+    except RangeExceeded as error:
+        return {**entry, "range_at": error.position, "logits": [], "experts": [], "trace_crc32": []}
+    n = len(prompt.ids)
+    return {
+        **entry,
+        "logits": [to_hex(result.logits[p]) for p in range(n)],
+        "experts": [[layer[p].tolist() for layer in result.experts] for p in range(n)],
+        "trace_crc32": [recorder.crcs(p) for p in range(n)],
+    }
+
+
+def tensors_at(golden: GoldenModel, ids: Sequence[int], position: int) -> dict[TraceName, Values]:
+    """Every trace tensor at one position of a prompt."""
+    golden.rewind(0)
+    recorder = TraceRecorder(golden.config, keep={position})
+    golden.forward(list(ids[: position + 1]), trace=recorder)
+    return recorder.values(position)
+
+
+def to_hex(values: F32Array) -> str:
+    """float32 as little-endian hex, eight digits an element."""
+    return values.astype("<f4").tobytes().hex()
+
+
+def from_hex(text: str) -> F32Array:
+    """The inverse of `to_hex`."""
+    return np.frombuffer(bytes.fromhex(text), dtype="<f4").astype(np.float32)
