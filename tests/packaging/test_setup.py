@@ -16,12 +16,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # What the script may use besides the stubs. Nothing else is on PATH, so nothing real can be installed by a test.
 UTILITIES = ["sh", "cat", "cksum", "dirname", "env", "mkdir", "mv", "rm", "sed", "chmod", "touch", "flock", "cp"]
-UTILITIES += ["true"]  # what sudo is asked to run
+UTILITIES += ["sleep", "true"]  # for the stubs
 
 PYTHON = """
 echo "python3 $*" >> "$LOG"
 case "$1 $2" in
-"-c import sys"*) [ ! -e "$STUBS/python-is-old" ] ;;
+"-c import sys"*"< (3, 11))") [ ! -e "$STUBS/python-is-old" ] ;;
 "-c import ensurepip"*) [ -e "$STUBS/has-ensurepip" ] ;;
 "--version "*) echo "Python 3.9.2" ;;
 "-m venv")
@@ -41,6 +41,7 @@ case "$1 $2" in
     [ ! -e .venv/.setup-demo ] && [ ! -e .venv/.setup-test ] || exit 97
     if [ -e "$STUBS/pip-is-killed" ]; then kill -KILL $PPID; exit 1; fi
     [ ! -e "$STUBS/pip-fails" ] || exit 1
+    [ ! -e "$STUBS/pip-is-slow" ] || sleep 0.5
     cp "$0" .venv/bin/colibri
     ;;
 "-c import"*) [ ! -e "$STUBS/import-fails" ] ;;
@@ -103,17 +104,22 @@ class Machine:
         self.flag("has-ensurepip")
         self.flag("has-libc-headers")
 
-    def setup(self, stage: str) -> subprocess.CompletedProcess[str]:
-        self.log.write_text("")
-        return subprocess.run(
+    def start(self, stage: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
             ["/bin/sh", str(self.checkout / "scripts" / "setup.sh"), stage],
             env={"PATH": str(self.stubs), "LOG": str(self.log), "STUBS": str(self.stubs)},
             cwd="/",
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
         )
+
+    def setup(self, stage: str) -> subprocess.CompletedProcess[str]:
+        self.log.write_text("")
+        process = self.start(stage)
+        stdout, stderr = process.communicate()
+        return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
     def calls(self, start: str) -> list[str]:
         return [line for line in self.log.read_text().splitlines() if line.startswith(start)]
@@ -132,8 +138,8 @@ def machine(tmp_path: Path) -> Machine:
     stubs.mkdir()
     for name in UTILITIES:
         found = shutil.which(name)
-        assert found is not None, name
-        (stubs / name).symlink_to(found)
+        if found is not None:
+            (stubs / name).symlink_to(found)
     m = Machine(checkout, stubs, tmp_path / "log")
     m.command("python3", PYTHON)
     m.command("venv-python", VENV_PYTHON)
@@ -339,6 +345,17 @@ def test_moved_checkout_is_set_up_anew(machine: Machine) -> None:
     machine.checkout = machine.checkout.rename(machine.checkout.with_name("moved"))
     assert machine.setup("demo").returncode == 0
     assert len(machine.calls("python3 -m venv")) == 1
+
+
+@pytest.mark.skipif(shutil.which("flock") is None, reason="no flock, no lock")
+def test_two_at_once_are_one_setup(machine: Machine) -> None:
+    machine.packages_present()
+    machine.flag("pip-is-slow")
+    both = [machine.start("demo"), machine.start("demo")]
+    for process in both:
+        process.communicate()
+    assert [process.returncode for process in both] == [0, 0]
+    assert len(machine.calls("venv-python -m pip")) == 1
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
