@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functions of the contract over their domains against float64, and against 40-digit values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from colibri_sim.golden import functions as f
+
+F32 = npt.NDArray[np.float32]
+F64 = npt.NDArray[np.float64]
+SNAP = 2.0**-40
+STRIDE = 97  # of the bit patterns: prime, so that all low bits occur
+
+# function, low, high, largest error in units of the last place, largest absolute error; both measured with stride 37
+LIMITS = [
+    ("exp", -28.0, -SNAP, 0.87, 4.4e-8),
+    ("sigmoid", SNAP, 2.0**60, 1.50, 9.0e-8),
+    ("sigmoid", -27.7, -SNAP, 2.34, 4.3e-8),
+    ("sigmoid", -(2.0**60), -27.7, np.inf, 9.5e-13),
+    ("silu", SNAP, 27.7, 2.18, 1.3e-6),
+    ("silu", 27.7, 2.0**60, 0.5, np.inf),
+    ("silu", -27.7, -SNAP, 3.01, 1.3e-7),
+    ("silu", -(2.0**60), -27.7, np.inf, 2.6e-11),
+    ("sin", SNAP, np.pi / 4, 0.73, 4.4e-8),
+    ("cos", SNAP, np.pi / 4, 0.86, 5.2e-8),
+    ("sin", np.pi / 4, 2.0**17, 1.50, 7.0e-8),
+    ("cos", np.pi / 4, 2.0**17, 1.52, 7.0e-8),
+    ("sin", 2.0**17, 2.0**20 - 0.0625, 1.78, 1.1e-7),
+    ("cos", 2.0**17, 2.0**20 - 0.0625, 1.52, 1.1e-7),
+    ("rsqrt", SNAP, 2.0**116, 1.50, np.inf),
+]
+
+
+def sigmoid64(x: F64) -> F64:
+    with np.errstate(all="ignore"):
+        return np.asarray(1 / (1 + np.exp(-x)))
+
+
+FUNCTIONS: dict[str, tuple[Callable[[F32], F32], Callable[[F64], F64]]] = {
+    "exp": (f.exp, np.exp),
+    "sigmoid": (f.sigmoid, sigmoid64),
+    "silu": (f.silu, lambda x: x * sigmoid64(x)),
+    "sin": (lambda t: f.sincos(t)[0], np.sin),
+    "cos": (lambda t: f.sincos(t)[1], np.cos),
+    "rsqrt": (f.rsqrt, lambda v: 1 / np.sqrt(v)),
+}
+
+
+def binary32_between(low: float, high: float) -> F32:
+    """Every STRIDE-th binary32 from low to high, which have one sign, and the last one."""
+    ends = sorted(int(np.float32(abs(x)).view(np.uint32)) for x in (low, high))
+    bits = np.append(np.arange(*ends, STRIDE, dtype=np.uint32), np.uint32(ends[1]))
+    return np.copysign(bits.view(np.float32), np.float32(low + high))
+
+
+def errors(actual: F32, expected: F64) -> tuple[F64, F64]:
+    """In units of the last place of the expected value (0 where that is below 2**-40), and absolute."""
+    absolute = np.abs(actual.astype(np.float64) - expected)
+    ulp = np.spacing(np.abs(expected).astype(np.float32)).astype(np.float64)
+    return np.where(np.abs(expected) >= SNAP, absolute / ulp, 0.0), absolute
+
+
+@pytest.mark.parametrize(("name", "low", "high", "ulps", "absolute"), LIMITS)
+def test_error_over_the_domain(name: str, low: float, high: float, ulps: float, absolute: float) -> None:
+    golden, reference = FUNCTIONS[name]
+    x = binary32_between(low, high)
+    actual = golden(x)
+    measured = errors(actual, reference(x.astype(np.float64)))
+    assert measured[0].max() <= ulps
+    assert measured[1].max() <= absolute
+    bits = actual.view(np.uint32)
+    assert ((bits == 0) | (bits & 0x7FFFFFFF >= 0x2B800000)).all(), "a result is not snapped"
+
+
+def vectors() -> dict[str, list[tuple[int, Decimal]]]:
+    table: dict[str, list[tuple[int, Decimal]]] = {}
+    for line in (Path(__file__).parent / "data" / "functions.csv").read_text().splitlines()[1:]:
+        name, bits, value = line.split(",")
+        table.setdefault(name, []).append((int(bits, 16), Decimal(value)))
+    return table
+
+
+@pytest.mark.parametrize(("name", "ulps"), [("exp", 0.87), ("sigmoid", 2.34), ("sin", 1.78), ("cos", 1.52)])
+def test_against_forty_digits(name: str, ulps: float) -> None:
+    rows = vectors()[name]
+    assert len(rows) == 200
+    x = np.array([bits for bits, _ in rows], dtype=np.uint32).view(np.float32)
+    golden, reference = FUNCTIONS[name]
+    for argument, actual, wide, (_, exact) in zip(x, golden(x), reference(x.astype(np.float64)), rows, strict=True):
+        unit = Decimal(float(np.spacing(np.float32(abs(exact)))))
+        limit = Decimal(ulps) * unit if abs(exact) >= Decimal(SNAP) else Decimal(SNAP)
+        assert abs(Decimal(float(actual)) - exact) <= limit, float(argument)
+        assert abs(Decimal(float(wide)) - exact) <= Decimal(1e-6) * unit, "the float64 reference itself"
+
+
+def test_special_values() -> None:
+    assert f.exp(np.float32(0)) == 1.0
+    assert f.exp(np.float32(-27.8)) == 0.0
+    assert f.exp(np.float32(-28)) == 0.0
+    assert f.sigmoid(np.float32(0)) == 0.5
+    assert f.silu(np.float32(0)).view(np.uint32) == 0
+    assert [float(v) for v in f.sincos(np.float32(0))] == [0.0, 1.0]
+
+
+def test_snap() -> None:
+    edge = np.float32(SNAP)
+    below = np.nextafter(edge, np.float32(0))
+    assert f.snap(np.array([edge, -edge], np.float32)).tolist() == [SNAP, -SNAP]
+    small = np.array([below, -below, -0.0, 1e-45, -1e-45], np.float32)
+    assert f.snap(small).view(np.uint32).tolist() == [0] * 5
+
+
+def test_rint_is_to_nearest_even() -> None:
+    x = np.concatenate([np.arange(-(2.0**11), 2.0**11, 0.125), [2.0**22, -(2.0**22), 2.0**22 - 0.5, 2.0**21 + 0.5]])
+    assert np.array_equal(f.rint(x.astype(np.float32)), np.rint(x).astype(np.float32))
+
+
+def scalar_dot8(a: F32, b: F32) -> np.float32:
+    """Section 4 letter by letter, one element at a time."""
+    acc = [np.float32(0)] * 8
+    for i in range(len(a)):
+        acc[i % 8] = np.float32(f.fma(a[i], b[i], acc[i % 8]))
+    s = [np.float32(acc[j] + acc[j + 4]) for j in range(4)]
+    t = [np.float32(s[0] + s[2]), np.float32(s[1] + s[3])]
+    return np.float32(t[0] + t[1])
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 31, 48, 72])
+def test_dot8_is_the_eight_lanes_of_the_contract(n: int) -> None:
+    rng = np.random.default_rng(n)
+    W, x = (f.snap(rng.standard_normal((r, n)).astype(np.float32)) for r in (5, 3))
+    expected = np.array([[scalar_dot8(w, v) for w in W] for v in x])
+    assert np.array_equal(expected.view(np.uint32), f.dot8_matrix(W, x).view(np.uint32))
+    assert np.array_equal(expected[0].view(np.uint32), f.dot8(W, x[:1]).view(np.uint32))
+
+
+def test_dot8_matrix_does_not_depend_on_its_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    W, x = (rng.standard_normal((r, 40)).astype(np.float32) for r in (23, 11))
+    whole = f.dot8_matrix(W, x)
+    monkeypatch.setattr(f, "_CHUNK_ELEMS", 120)
+    assert np.array_equal(whole, f.dot8_matrix(W, x))
+
+
+def test_sum_rising_is_one_addition_after_another() -> None:
+    x = np.random.default_rng(0).standard_normal((2, 1000)).astype(np.float32)
+    total = np.float32(0)
+    for value in x[1]:
+        total = np.float32(total + value)
+    assert f.sum_rising(x)[1] == total
+
+
+def test_weighted_sum_is_a_chain_of_fma() -> None:
+    rng = np.random.default_rng(4)
+    w, v = rng.random(9).astype(np.float32), rng.standard_normal((9, 5)).astype(np.float32)
+    o = np.zeros(5, np.float32)
+    for t in range(9):
+        o = f.fma(w[t], v[t], o)
+    assert np.array_equal(f.snap(o), f.weighted_sum(w, v))
+
+
+def test_rmsnorm_letter_by_letter() -> None:
+    rng = np.random.default_rng(5)
+    x, w = (rng.standard_normal(12).astype(np.float32) for _ in range(2))
+    d = f.snap(scalar_dot8(x, x))
+    v = np.float32(np.float32(d * (np.float32(1) / np.float32(12))) + np.float32(1e-5))
+    inv = np.float32(1) / np.sqrt(v)
+    expected = [f.snap(np.float32(f.snap(np.float32(xi * inv)) * wi)) for xi, wi in zip(x, w, strict=True)]
+    assert np.array_equal(np.array(expected), f.rmsnorm(x, w, 1e-5))
+
+
+def test_softmax_ignores_what_is_not_valid() -> None:
+    z = np.array([[1.0, 5.0, 2.0, 9.0]], np.float32)
+    valid = np.array([[True, False, True, False]])
+    part = f.softmax_numerators(z[:, [0, 2]], np.ones((1, 2), bool))
+    assert f.softmax_numerators(z, valid)[0].tolist() == [part[0, 0], 0.0, part[0, 1], 0.0]
+
+
+def test_amax_bits() -> None:
+    x = np.array([[0.5, -2.0, 1.0], [-0.0, 0.0, 0.0], [np.nan, np.inf, 1.0]], np.float32)
+    assert f.amax_bits(x)[:2].tolist() == [0x40000000, 0]
+    assert f.amax_bits(x)[2] > 0x7F800000

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The golden model against float64 arithmetic, for every stored format."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from colibri_sim.golden import GoldenModel, TraceRecorder
+from colibri_sim.golden.cache import KvFormat
+
+from .oracles import NAMES, oracle, relative, weights
+from .reference import Simulation
+
+FLOAT_TOLERANCE = 3e-6
+INTEGER_TOLERANCE = 1e-5
+QUANTS = ["q8", "q8:32", "q8:64", "q8:128", "q4", "q4:64", "q4:row", "default=q4,experts=q8:32,embedding=f16,head=bf16"]
+MODELS = ["mixtral", "mixtral_odd", "mixtral_tied", "mistral_swa", "llama_tied_rope3"]
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n != "mixtral_long"])
+@pytest.mark.parametrize("quant", ["f32", "bf16", "f16"])
+def test_float_formats(name: str, quant: str) -> None:
+    case = oracle(name)
+    golden = case.golden(quant).forward(case.ids)
+    assert relative(golden.logits, Simulation(case.config, weights(name, quant)).logits(case.ids)) <= FLOAT_TOLERANCE
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("quant", QUANTS)
+@pytest.mark.parametrize("kv", ["f32", "q8"])
+def test_integer_formats(name: str, quant: str, kv: KvFormat) -> None:
+    case = oracle(name)
+    trace = TraceRecorder(case.config, keep=None)
+    golden = case.golden(quant, kv=kv).forward(case.ids, trace=trace)
+    simulation = Simulation(case.config, weights(name, quant), kv_q8=kv == "q8", golden=trace)
+    assert relative(golden.logits, simulation.logits(case.ids)) <= INTEGER_TOLERANCE
+    for ours, theirs in zip(simulation.experts, golden.experts, strict=False):
+        assert np.array_equal(ours, theirs)
+    assert simulation.flips <= 1e-3 * simulation.rounded
+
+
+@pytest.mark.parametrize(("quant", "limit"), [("q8", 0.06), ("q8:32", 0.06), ("q4", 0.06)])
+def test_quantised_vectors_change_little(quant: str, limit: float) -> None:
+    """The same integer weights with float activations: the difference is what quantising the vectors costs."""
+    case = oracle("llama_tied_rope3")
+    golden = case.golden(quant).forward(case.ids)
+    plain = Simulation(case.config, weights(case.name, quant), integer=False).logits(case.ids)
+    assert 1e-4 < relative(golden.logits, plain) < limit
+
+
+def test_kv_q8_differs_from_f32_and_only_a_little() -> None:
+    case = oracle("mixtral_tied")
+    results = [case.golden("f32", kv=kv).forward(case.ids).logits for kv in ("f32", "q8")]
+    assert 1e-4 < relative(results[1], results[0]) < 0.05
+
+
+def test_a_kv_format_that_does_not_exist_is_refused() -> None:
+    case = oracle("llama")
+    with pytest.raises(ValueError, match="kv is f32 or q8"):
+        GoldenModel(case.config, weights("llama", "f32"), kv="f16")  # type: ignore[arg-type]  # the point
