@@ -107,7 +107,7 @@ apt() {
     # A root shell opened by a plain `su` lacks /usr/sbin, which dpkg needs. A daemon that a package starts must not
     # inherit the lock.
     ${sudo:+sudo -n} env DEBIAN_FRONTEND=noninteractive PATH="$PATH:/usr/sbin:/sbin" \
-        apt-get -q -o DPkg::Lock::Timeout=300 "$@" </dev/null >&2 9<&-
+        apt-get -q -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" </dev/null >&2 9<&-
 }
 
 install_missing() {
