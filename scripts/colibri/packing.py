@@ -52,15 +52,7 @@ def _manifest(
         "schema_version": SCHEMA_VERSION,
         "name": name,
         "source": {"path": str(model.path.resolve()), "sha256": model.source_sha256},
-        "settings": {
-            "board": board.name,
-            "quant": plan.quant,
-            "kv": settings.kv,
-            "max_seq": plan.config.max_seq,
-            "weights_address": plan.weights_address,
-            "expert_align": settings.expert_align_bytes(board),
-            "prefix": settings.prefix,
-        },
+        "settings": settings_json(plan, board, settings),
         "config_hash": digest.hex(),
         "image": {"bytes": plan.layout.image_bytes, "sha256": written.image_sha256},
         "plan": plan.to_json(),
@@ -79,4 +71,17 @@ def _manifest(
             }
             for tensor, sha256 in written.tensors.items()
         ],
+    }
+
+
+def settings_json(plan: Plan, board: Board, settings: Settings) -> dict[str, Any]:
+    """The settings of a folder as its manifest records them, with every default spelt out."""
+    return {
+        "board": board.name,
+        "quant": plan.quant,
+        "kv": settings.kv,
+        "max_seq": plan.config.max_seq,
+        "weights_address": plan.weights_address,
+        "expert_align": settings.expert_align_bytes(board),
+        "prefix": settings.prefix,
     }

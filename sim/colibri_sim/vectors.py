@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from colibri.model import F32Array, Model
+from colibri.model import F32Array, Model, ModelConfig
 from colibri.quantise import Policy, Stored, store
 from colibri_sim.golden.checks import RangeExceeded
 from colibri_sim.golden.model import GoldenModel
@@ -31,14 +31,17 @@ class Prompt:
     text: str | None = None
 
 
-def golden_model(model: Model, policy: Policy, kv: str) -> GoldenModel:
-    """The golden model of a checkpoint under a policy; tensors are read and quantised when first used."""
+def golden_model(model: Model, config: ModelConfig, policy: Policy, kv: str) -> GoldenModel:
+    """The golden model of a checkpoint under a policy; tensors are read and quantised when first used.
+
+    config  the model's own, or with a shorter context
+    """
 
     @cache
     def stored(name: str) -> Stored:
         return store(model.tensors[name], policy.format_of(name))
 
-    return GoldenModel(model.config, stored, "q8" if kv == "q8" else "f32")
+    return GoldenModel(config, stored, "q8" if kv == "q8" else "f32")
 
 
 def make_vectors(golden: GoldenModel, prompts: Sequence[Prompt], *, quant: str, kv: str) -> dict[str, Any]:

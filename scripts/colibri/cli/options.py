@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -15,10 +15,15 @@ from colibri.quantise import Policy
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+if TYPE_CHECKING:
+    _ParamType = click.ParamType[Any]
+else:  # not generic at run time in older releases
+    _ParamType = click.ParamType
+
 _SUFFIX = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
-class IntegerType(click.ParamType):
+class IntegerType(_ParamType):
     """An integer: decimal, 0x hexadecimal, or a size with K, M or G."""
 
     name = "integer"
@@ -46,7 +51,7 @@ def _readable(digits: str) -> bool:
     return True
 
 
-class PrefixType(click.ParamType):
+class PrefixType(_ParamType):
     """A C identifier in lower case."""
 
     name = "prefix"
@@ -58,7 +63,7 @@ class PrefixType(click.ParamType):
         return str(value)
 
 
-class AlignType(click.ParamType):
+class AlignType(_ParamType):
     """line, sector, or a power of two from 16 to 1 MiB."""
 
     name = "align"

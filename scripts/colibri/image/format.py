@@ -66,10 +66,9 @@ def _fields() -> tuple[Field, ...]:
         ("dense_bytes", "Q", "its size; the first expert starts at or after its end"),
         ("dense_crc32", "I", "CRC-32 of the dense part"),
         ("directory_crc32", "I", "CRC-32 of the expert directory"),
-        ("quant", "56s", "quantisation, canonical spelling, UTF-8, zero-padded"),
-        ("name", "32s", "model name, UTF-8, zero-padded"),
+        ("quant", "88s", "quantisation, canonical spelling, UTF-8, zero-padded"),
+        ("name", "20s", "model name, UTF-8, cut to 20 bytes, zero-padded"),
         ("source_sha256", "32s", "SHA-256 of the source checkpoint"),
-        ("reserved", "12s", "zero"),
         ("header_crc32", "I", "CRC-32 of bytes [0, 252)"),
     )
     fields = []
@@ -89,8 +88,8 @@ ENTRY = struct.Struct("<QII")
 
 
 def encode_header(values: dict[str, int | bytes]) -> bytes:
-    """The 256 fixed bytes; magic, format_version, reserved and header_crc32 are filled in here."""
-    full = {"magic": MAGIC, "format_version": FORMAT_VERSION, "reserved": b"", "header_crc32": 0, **values}
+    """The 256 fixed bytes; magic, format_version and header_crc32 are filled in here."""
+    full = {"magic": MAGIC, "format_version": FORMAT_VERSION, "header_crc32": 0, **values}
     raw = _STRUCT.pack(*(full[f.name] for f in FIELDS))
     return raw[:-4] + struct.pack("<I", zlib.crc32(raw[:-4]))
 
@@ -137,7 +136,7 @@ def c_header() -> str:
         f"#define COLIBRI_DIRECTORY_ENTRY_BYTES {ENTRY.size}u",
         "",
     ]
-    lines += [f"#define COLIBRI_HEADER_OFFSET_{f.name.upper()} {f.offset}u" for f in FIELDS if f.name != "reserved"]
+    lines += [f"#define COLIBRI_HEADER_OFFSET_{f.name.upper()} {f.offset}u" for f in FIELDS]
     return "\n".join([*lines, "", "#endif", ""])
 
 

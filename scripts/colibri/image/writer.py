@@ -137,7 +137,7 @@ def _header(
             "dense_crc32": crc.dense,
             "directory_crc32": zlib.crc32(directory),
             "quant": str(policy).encode(),
-            "name": name.encode()[:32],
+            "name": name.encode()[:20],
             "source_sha256": bytes.fromhex(model.source_sha256),
         }
     )

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""colibri plan: fits or does not, before anything is built."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from colibri.boards import list_boards, load_board
+from colibri.cli import options, render, workflow
+from colibri.errors import DoesNotFit, UsageError
+from colibri.layout.plan import Part, Plan, make_plan, require_fit
+
+
+@click.command("plan")
+@options.CHECKPOINT
+@options.BOARD
+@options.settings_options
+@options.JSON
+def command(checkpoint: Path, board: str | None, as_json: bool, **values: Any) -> int:
+    """Say whether CHECKPOINT fits a board: flash and RAM by part, bytes and MACs per token. Without -b: all boards."""
+    source = workflow.read_checkpoint(checkpoint)
+    settings = options.settings_from(values)
+    if board is None:
+        return _all_boards(source, settings, as_json)
+    target = load_board(board)
+    plan = make_plan(source.model.config, target, settings)
+    if as_json:
+        render.document(plan.to_json())
+        return 0 if plan.fits else DoesNotFit.exit_code
+    print(_text(plan))
+    require_fit(plan, target, settings)
+    return 0
+
+
+def _all_boards(source: workflow.Checkpoint, settings: Any, as_json: bool) -> int:
+    plans, refused = [], []
+    for name in list_boards():
+        try:
+            plans.append(make_plan(source.model.config, load_board(name), settings))
+        except UsageError as error:
+            refused.append((name, error))
+    if not plans:
+        raise refused[0][1]
+    if as_json:
+        render.document({"plans": [plan.to_json() for plan in plans]})
+    else:
+        rows = [(p.board, p.quant, _verdict(p), _total(p.flash), _total(p.ram)) for p in plans]
+        print(render.table(("board", "quant", "fits", "flash", "RAM"), rows))
+    return 0 if any(plan.fits for plan in plans) else DoesNotFit.exit_code
+
+
+def _verdict(plan: Plan) -> str:
+    over = plan.overflows()
+    return "yes" if not over else f"no: {over[0].name} by {over[0].used - over[0].length:,}"
+
+
+def _total(parts: dict[str, Part]) -> int:
+    return sum(part.bytes for part in parts.values())
+
+
+def _text(plan: Plan) -> str:
+    rows: list[tuple[object, ...]] = []
+    for title, parts in (("flash", plan.flash), ("RAM", plan.ram)):
+        rows += [(title, name, part.bytes, part.kind) for name, part in parts.items()]
+        rows.append((title, "total", _total(parts), ""))
+    regions = [
+        (r.name, f"{r.origin:#010x}", r.length, r.used, f"{100 * r.used / r.length:.1f} %") for r in plan.regions
+    ]
+    lines = [
+        f"{plan.board}, {plan.quant}: {'fits' if plan.fits else 'does not fit'}",
+        "",
+        render.table(("", "part", "bytes", "kind"), rows),
+        "",
+        *([render.table(("region", "origin", "length", "used", ""), regions), ""] if regions else []),
+        f"weights at {plan.weights_address:#x}" if plan.weights_region else "weights mapped from a file",
+        f"{plan.macs_per_token:,} multiply-accumulates and {plan.weight_bytes_read_per_token:,} bytes of weights per token",
+    ]
+    return "\n".join(lines)
