@@ -10,6 +10,7 @@ from colibri.errors import CheckpointError
 from colibri.importers.files import cannot_read
 from colibri.importers.folder import CONFIG, PICKLE_SUFFIXES, pickle_refused
 from colibri.importers.hf import chosen_file, load_folder
+from colibri.importers.text import place
 from colibri.model import Model
 
 __all__ = ["load"]
@@ -36,7 +37,7 @@ def load(path: Path, *, family: str | None = None) -> Model:
     if path.name.endswith(PICKLE_SUFFIXES):
         raise pickle_refused(path)
     raise CheckpointError(
-        str(path),
+        place(path),
         expected="a folder with config.json and .safetensors files",
         got="a file of another kind",
         hint="give the checkpoint's folder",

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from colibri.errors import CheckpointError
+from colibri.importers.text import place
 
 _CHUNK_BYTES = 1 << 20
 
@@ -33,7 +34,7 @@ def cannot_read(path: Path, reason: OSError | ValueError) -> CheckpointError:
     """Return the error for a path the system refuses."""
     got = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)
     return CheckpointError(
-        str(path), expected="a readable file", got=got.lower(), hint="check the path and its permissions"
+        place(path), expected="a readable file", got=got.lower(), hint="check the path and its permissions"
     )
 
 
@@ -47,7 +48,7 @@ def opened(path: Path) -> Iterator[tuple[BinaryIO, FileState]]:
         # Looked at before it is opened: opening a FIFO would wait for a writer.
         if not stat.S_ISREG(path.stat().st_mode):
             raise CheckpointError(
-                str(path), expected="a regular file", got="another kind", hint="give a checkpoint's file or folder"
+                place(path), expected="a regular file", got="another kind", hint="give a checkpoint's file or folder"
             )
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
@@ -62,7 +63,7 @@ def read_whole(path: Path, max_bytes: int) -> bytes:
         data = file.read(max_bytes + 1)
     if len(data) > max_bytes:
         raise CheckpointError(
-            str(path),
+            place(path),
             expected=f"at most {max_bytes} bytes",
             got=f"{max(state.n_bytes, len(data))} bytes",
             hint="this is not the file it is named after",
@@ -87,7 +88,7 @@ def read_range(path: Path, state: FileState, start: int, n_bytes: int) -> Iterat
 
 def _changed(path: Path) -> CheckpointError:
     return CheckpointError(
-        str(path),
+        place(path),
         expected="the file to stay as it was",
         got="it changed while being read",
         hint="wait until nothing writes to it, and start again",

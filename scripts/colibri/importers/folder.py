@@ -9,7 +9,7 @@ from pathlib import Path
 
 from colibri.errors import CheckpointError
 from colibri.importers.files import cannot_read
-from colibri.importers.text import quoted
+from colibri.importers.text import place, quoted
 
 CONFIG = "config.json"
 INDEX = "model.safetensors.index.json"
@@ -39,7 +39,7 @@ class Folder:
         real = _real(path)
         if not any(real.is_relative_to(root) for root in self.roots):
             raise CheckpointError(
-                str(path),
+                place(path),
                 expected="a file inside the checkpoint's folder",
                 got="a symbolic link that leads out of it",
                 hint="copy the file into the folder, or give the folder it lies in",
@@ -75,7 +75,7 @@ def weight_file(folder: Folder) -> str:
         return found[0]
     if found:
         raise CheckpointError(
-            str(folder.path),
+            place(folder.path),
             expected=f"one of {INDEX}, {SINGLE} or a single .safetensors file",
             got=", ".join(quoted(n) for n in found[:3]),
             hint="give the path of the file that is meant",
@@ -84,7 +84,7 @@ def weight_file(folder: Folder) -> str:
     if pickles:
         raise pickle_refused(folder.path / pickles[0])
     raise CheckpointError(
-        str(folder.path),
+        place(folder.path),
         expected="a .safetensors file",
         got=f"{len(names)} other files" if names else "an empty folder",
         hint="give the folder that holds config.json and model.safetensors",
@@ -94,7 +94,7 @@ def weight_file(folder: Folder) -> str:
 def pickle_refused(path: Path) -> CheckpointError:
     """Return the error for weights in Python's own format."""
     return CheckpointError(
-        str(path),
+        place(path),
         expected="safetensors weights",
         got="a file that torch.load reads: a pickle, which runs code when loaded",
         hint="convert it where you trust it: save_pretrained(..., safe_serialization=True)",

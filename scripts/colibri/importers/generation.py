@@ -7,6 +7,7 @@ from colibri.importers.config import ConfigReader
 from colibri.importers.files import read_whole
 from colibri.importers.folder import Folder
 from colibri.importers.strict_json import parse_object
+from colibri.importers.text import place
 from colibri.model import Generation, ModelConfig
 
 GENERATION = "generation_config.json"
@@ -24,11 +25,11 @@ def read_generation(folder: Folder, config: ModelConfig) -> tuple[Generation, in
     if not folder.has(GENERATION):
         return Generation(), config.bos_id, config.eos_ids
     path = folder.file(GENERATION)
-    values = parse_object(read_whole(path, MAX_BYTES), str(path), _HINT)
+    values = parse_object(read_whole(path, MAX_BYTES), place(path), _HINT)
     # null means "not said" in this file.
     said = {key: value for key, value in values.items() if value is not None}
     defaults = {"do_sample": True, "temperature": 1.0, "top_k": 0, "top_p": 1.0}
-    reader = ConfigReader(str(path), said, defaults)
+    reader = ConfigReader(place(path), said, defaults)
     generation = Generation(
         temperature=reader.number("temperature", 0.0, 1e6) if reader.flag("do_sample") else 0.0,
         top_k=reader.integer("top_k", 0, 2**31 - 1),

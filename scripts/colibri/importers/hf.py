@@ -18,6 +18,7 @@ from colibri.importers.quantised import refuse_quantised
 from colibri.importers.safetensors import SourceTensor
 from colibri.importers.shards import read_sharded, read_single, read_weight_map
 from colibri.importers.strict_json import parse_object
+from colibri.importers.text import place
 from colibri.model import Model
 
 MAX_CONFIG_BYTES = 16 << 20
@@ -36,17 +37,18 @@ def load_folder(path: Path, file: str | None = None, *, family: str | None = Non
     folder = open_folder(path)
     weights = file or weight_file(folder)
     config_path = folder.file(CONFIG)
+    where = place(config_path)
     if not folder.has(CONFIG):
         raise CheckpointError(
-            str(config_path), expected="a file", got="no such file", hint="a checkpoint's config.json lies beside it"
+            where, expected="a file", got="no such file", hint="a checkpoint's config.json lies beside it"
         )
-    values = parse_object(read_whole(config_path, MAX_CONFIG_BYTES), str(config_path), _CONFIG_HINT)
+    values = parse_object(read_whole(config_path, MAX_CONFIG_BYTES), where, _CONFIG_HINT)
     sources = _read_tensors(folder, weights)
-    refuse_quantised(str(config_path), values, sources)
-    found = find_family(str(config_path), values, family)
-    reader = ConfigReader(str(config_path), values, found.defaults)
+    refuse_quantised(where, values, sources)
+    found = find_family(where, values, family)
+    reader = ConfigReader(where, values, found.defaults)
     config = found.config(reader)
-    tensors = bind(config, found.bindings(config, sources.keys()), sources, str(path / weights))
+    tensors = bind(config, found.bindings(config, sources.keys()), sources, place(path / weights))
     generation, bos_id, eos_ids = read_generation(folder, config)
     tokenizer = None
     if folder.has("tokenizer.json"):

@@ -17,7 +17,7 @@ from pathlib import Path
 from colibri.errors import CheckpointError
 from colibri.importers.files import FileState, opened, read_range
 from colibri.importers.strict_json import Json, parse_object
-from colibri.importers.text import described, quoted, shape_text
+from colibri.importers.text import described, place, quoted, shape_text
 
 MAX_HEADER_BYTES = 100_000_000  # the reference reader's limit
 MAX_DIMS = 8
@@ -62,7 +62,7 @@ class SourceTensor:
     @property
     def where(self) -> str:
         """Name the file and the tensor, for messages."""
-        return f"{self.path}: tensor {quoted(self.name)}"
+        return place(self.path, f"tensor {quoted(self.name)}")
 
     def pieces(self) -> Iterator[bytes]:
         """Yield all bytes in order, a chunk at a time."""
@@ -82,7 +82,7 @@ def read_header(path: Path) -> dict[str, SourceTensor]:
         prefix = file.read(32)
         for magic, what, hint in _MAGICS:
             if prefix.startswith(magic):
-                raise CheckpointError(str(path), expected="a safetensors file", got=what, hint=hint)
+                raise CheckpointError(place(path), expected="a safetensors file", got=what, hint=hint)
         if len(prefix) < 8:
             raise _bad(path, "a header length of 8 bytes", f"a file of {len(prefix)}")
         n_header = int.from_bytes(prefix[:8], "little")
@@ -94,7 +94,7 @@ def read_header(path: Path) -> dict[str, SourceTensor]:
         text = file.read(n_header)
     if not text.startswith(b"{"):
         raise _bad(path, "a header that begins with '{'", f"{text[:1]!r}")
-    header = parse_object(text, f"{path}: header", _HINT)
+    header = parse_object(text, place(path, "header"), _HINT)
     _check_metadata(path, header.pop("__metadata__", {}))
     tensors = [_tensor(path, state, 8 + n_header, name, entry) for name, entry in header.items()]
     tensors.sort(key=lambda t: (t.offset, t.n_bytes))
@@ -103,12 +103,12 @@ def read_header(path: Path) -> dict[str, SourceTensor]:
 
 
 def _bad(where: Path | str, expected: str, got: str) -> CheckpointError:
-    return CheckpointError(str(where), expected=expected, got=got, hint=_HINT)
+    return CheckpointError(where if isinstance(where, str) else place(where), expected=expected, got=got, hint=_HINT)
 
 
 def _check_metadata(path: Path, metadata: Json) -> None:
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
-        raise _bad(f"{path}: header", "__metadata__ of strings only", "another value in it")
+        raise _bad(place(path, "header"), "__metadata__ of strings only", "another value in it")
 
 
 def _whole_numbers(value: Json) -> tuple[int, ...] | None:
@@ -119,7 +119,7 @@ def _whole_numbers(value: Json) -> tuple[int, ...] | None:
 
 
 def _tensor(path: Path, state: FileState, data_start: int, name: str, entry: Json) -> SourceTensor:
-    where = f"{path}: tensor {quoted(name)}"
+    where = place(path, f"tensor {quoted(name)}")
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:

@@ -12,7 +12,7 @@ from colibri.importers.files import read_whole
 from colibri.importers.folder import Folder
 from colibri.importers.safetensors import SourceTensor, read_header
 from colibri.importers.strict_json import parse_object
-from colibri.importers.text import described, quoted
+from colibri.importers.text import described, place, quoted
 
 MAX_INDEX_BYTES = 100_000_000
 
@@ -22,16 +22,16 @@ _HINT = "the index and the files belong to different checkpoints, or one is dama
 def read_weight_map(folder: Folder, index: str) -> dict[str, str]:
     """Return tensor name to file name; raises CheckpointError where a file name is more than a name."""
     path = folder.file(index)
-    weight_map = parse_object(read_whole(path, MAX_INDEX_BYTES), str(path), _HINT).get("weight_map")
+    weight_map = parse_object(read_whole(path, MAX_INDEX_BYTES), place(path), _HINT).get("weight_map")
     if not isinstance(weight_map, dict):
-        raise CheckpointError(f"{path}: weight_map", expected="an object", got=described(weight_map), hint=_HINT)
+        raise CheckpointError(place(path, "weight_map"), expected="an object", got=described(weight_map), hint=_HINT)
     result: dict[str, str] = {}
     for tensor, file in weight_map.items():
         # A name with a separator could reach any file of the machine; a drive letter likewise.
         plain = isinstance(file, str) and file.endswith(".safetensors") and not set(file) & set("/\\:\0")
         if not isinstance(file, str) or not plain:
             raise CheckpointError(
-                f"{path}: tensor {quoted(tensor)}",
+                place(path, f"tensor {quoted(tensor)}"),
                 expected="the plain name of a .safetensors file in the same folder",
                 got=described(file),
                 hint=_HINT,
@@ -51,27 +51,29 @@ def read_sharded(folder: Folder, index: str) -> dict[str, SourceTensor]:
     Each must be in the file the index says and in no other. Raises CheckpointError naming the tensor and the file.
     """
     weight_map = read_weight_map(folder, index)
-    where = folder.path / index
-    tensors: dict[str, SourceTensor] = {}
-    for file in sorted(set(weight_map.values())):
+    where = place(folder.path / index)
+    files = sorted(set(weight_map.values()))
+    for file in files:
         if not folder.has(file):
             raise CheckpointError(
-                str(folder.path / file), expected="a file, as the index says", got="no such file", hint=_HINT
+                place(folder.path / file), expected="a file, as the index says", got="no such file", hint=_HINT
             )
+    tensors: dict[str, SourceTensor] = {}
+    for file in files:
         for name, tensor in read_header(folder.file(file)).items():
             said = weight_map.get(name)
             if said is None and name.endswith(IGNORED_SUFFIXES):
                 continue
             if said != file:
-                place = "in no file" if said is None else f"in {quoted(said)}"
+                home = "in no file" if said is None else f"in {quoted(said)}"
                 raise CheckpointError(
-                    tensor.where, expected=f"it {place}, as {where} says", got=f"it in {quoted(file)}", hint=_HINT
+                    tensor.where, expected=f"it {home}, as {where} says", got=f"it in {quoted(file)}", hint=_HINT
                 )
             tensors[name] = tensor
     for name, file in weight_map.items():
         if name not in tensors:
             raise CheckpointError(
-                str(folder.path / file),
+                place(folder.path / file),
                 expected=f"tensor {quoted(name)}, as {where} says",
                 got="no tensor of that name",
                 hint=_HINT,

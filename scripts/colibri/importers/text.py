@@ -3,13 +3,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 _MAX_CHARS = 120
 
 
 def quoted(name: str) -> str:
     """Return a name from a file in quotes: one line, no control characters, cut short."""
     shown = name if len(name) <= _MAX_CHARS else name[: _MAX_CHARS - 3] + "..."
-    return "'" + "".join(c if c.isprintable() else ascii(c)[1:-1] for c in shown) + "'"
+    return "'" + _one_line(shown) + "'"
+
+
+def place(path: Path, inside: str = "") -> str:
+    """Return a path as messages show it, whole, and after a colon what is meant inside that file."""
+    return _one_line(str(path)) + (f": {inside}" if inside else "")
+
+
+def _one_line(text: str) -> str:
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def described(value: object) -> str:
