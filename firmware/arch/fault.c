@@ -3,7 +3,8 @@
 
 #include "frames.h"
 
-static uint32_t write_pointer(uint32_t crc, uintptr_t value) {
+static uint32_t write_pointer(uint32_t crc, uintptr_t value)
+{
 #if UINTPTR_MAX > 0xffffffffu
     return colibri_frame_write_u64(crc, value);
 #else
@@ -11,7 +12,8 @@ static uint32_t write_pointer(uint32_t crc, uintptr_t value) {
 #endif
 }
 
-void colibri_fault_report(uint32_t kind, uintptr_t pc, uint32_t status, uintptr_t address) {
+void colibri_fault_report(uint32_t kind, uintptr_t pc, uint32_t status, uintptr_t address)
+{
     uint32_t crc = colibri_frame_begin('X', 8u + 2u * (uint32_t)sizeof(uintptr_t));
     crc = colibri_frame_write_u32(crc, kind);
     crc = write_pointer(crc, pc);

@@ -31,10 +31,12 @@ typedef struct {
     uint32_t crc;
     uint32_t left_bytes;
     char type;
-    char bad; /* set once the stream ended, the header was wrong or more was read than the payload holds */
+    char bad;   /* set once the stream ended, more was read than the payload holds or the CRC was wrong */
+    char ended; /* set once the CRC was read */
 } colibri_request_t;
 
-/* Wait for a request's header. Returns 0, or -1 where the stream ended or held something else; then `bad` is set. */
+/* Wait for a request's header, past bytes that are none: noise on a line, the rest of a damaged request.
+ * Returns 0, or -1 where the stream ended. */
 int colibri_request_begin(colibri_request_t *request);
 
 /* Read the next n_bytes of its payload. On failure `bad` is set and to[] is zeroed. */
@@ -44,5 +46,8 @@ uint64_t colibri_request_read_u64(colibri_request_t *request);
 
 /* Skip what is left of the payload and check the CRC. Returns 0, or -1 where the request is not to be trusted. */
 int colibri_request_end(colibri_request_t *request);
+
+/* Skip what is left of a request that is not going to be used. */
+void colibri_request_skip(colibri_request_t *request);
 
 #endif

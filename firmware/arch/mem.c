@@ -13,13 +13,15 @@ void *memset(void *to, int value, size_t n_bytes);
 int memcmp(const void *a, const void *b, size_t n_bytes);
 
 /* Words where both ends are aligned: KV rows and states are, and they are the only long copies there are. */
-static int both_aligned(const void *a, const void *b) {
+static int both_aligned(const void *a, const void *b)
+{
     return (((uintptr_t)a | (uintptr_t)b) & 3u) == 0;
 }
 
 typedef uint32_t __attribute__((may_alias)) word_t;
 
-void *memcpy(void *restrict to, const void *restrict from, size_t n_bytes) {
+void *memcpy(void *restrict to, const void *restrict from, size_t n_bytes)
+{
     uint8_t *t = to;
     const uint8_t *f = from;
     if (both_aligned(to, from)) {
@@ -33,7 +35,8 @@ void *memcpy(void *restrict to, const void *restrict from, size_t n_bytes) {
     return to;
 }
 
-void *memmove(void *to, const void *from, size_t n_bytes) {
+void *memmove(void *to, const void *from, size_t n_bytes)
+{
     uint8_t *t = to;
     const uint8_t *f = from;
     if ((uintptr_t)t - (uintptr_t)f >= n_bytes) {
@@ -48,7 +51,8 @@ void *memmove(void *to, const void *from, size_t n_bytes) {
     return to;
 }
 
-void *memset(void *to, int value, size_t n_bytes) {
+void *memset(void *to, int value, size_t n_bytes)
+{
     uint8_t *t = to;
     if (((uintptr_t)to & 3u) == 0) {
         word_t word = (uint8_t)value * 0x01010101u;
@@ -62,7 +66,8 @@ void *memset(void *to, int value, size_t n_bytes) {
     return to;
 }
 
-int memcmp(const void *a, const void *b, size_t n_bytes) {
+int memcmp(const void *a, const void *b, size_t n_bytes)
+{
     const uint8_t *x = a;
     const uint8_t *y = b;
     for (size_t i = 0; i < n_bytes; i++) {

@@ -7,3 +7,5 @@
     .section .colibri_weights, "a", %progbits
     .balign 64
     .incbin COLIBRI_WEIGHTS_FILE
+
+    .section .note.GNU-stack, "", %progbits

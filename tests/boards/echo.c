@@ -16,25 +16,30 @@ uint32_t echo_spin(uint32_t n_rounds);
 
 static uint8_t payload[256];
 
-__attribute__((noinline)) void echo_fault_here(volatile uint32_t *address) {
+__attribute__((noinline)) void echo_fault_here(volatile uint32_t *address)
+{
     *address = 1;
 }
 
-__attribute__((noinline)) uint32_t echo_recurse(uint32_t depth) {
+__attribute__((noinline)) uint32_t echo_recurse(uint32_t depth)
+{
     volatile uint8_t room[64];
     room[depth & 63u] = (uint8_t)depth;
     return depth == 0 ? 0 : echo_recurse(depth + 1) + room[depth & 63u];
 }
 
-__attribute__((noinline)) void echo_begin(void) {
+__attribute__((noinline)) void echo_begin(void)
+{
     __asm__ volatile("" ::: "memory");
 }
 
-__attribute__((noinline)) void echo_end(void) {
+__attribute__((noinline)) void echo_end(void)
+{
     __asm__ volatile("" ::: "memory");
 }
 
-__attribute__((noinline)) uint32_t echo_spin(uint32_t n_rounds) {
+__attribute__((noinline)) uint32_t echo_spin(uint32_t n_rounds)
+{
     uint32_t x = 1;
     for (uint32_t i = 0; i < n_rounds; i++) {
         x = x * 1664525u + 1013904223u;
@@ -43,22 +48,26 @@ __attribute__((noinline)) uint32_t echo_spin(uint32_t n_rounds) {
     return x;
 }
 
-static void answer(char type, const void *from, size_t n_bytes) {
+static void answer(char type, const void *from, size_t n_bytes)
+{
     uint32_t crc = colibri_frame_begin(type, (uint32_t)n_bytes);
     colibri_frame_end(colibri_frame_write(crc, from, n_bytes));
 }
 
-static void answer_u32(char type, uint32_t value) {
+static void answer_u32(char type, uint32_t value)
+{
     colibri_frame_end(colibri_frame_write_u32(colibri_frame_begin(type, 4), value));
 }
 
-static uint32_t weights_crc(void) {
+static uint32_t weights_crc(void)
+{
     size_t n_bytes;
     const void *weights = colibri_port_weights(&n_bytes);
     return ~colibri_crc32_update(COLIBRI_CRC32_INIT, weights, n_bytes);
 }
 
-int colibri_app(void) {
+int colibri_app(void)
+{
     colibri_request_t request;
     while (colibri_request_begin(&request) == 0) {
         uint32_t n_bytes = request.left_bytes;

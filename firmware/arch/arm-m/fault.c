@@ -19,7 +19,8 @@
 
 COLIBRI_NORETURN void colibri_fault(const uint32_t *frame);
 
-static void note_hex(const char *name, uint32_t value) {
+static void note_hex(const char *name, uint32_t value)
+{
     char text[9]; /* in pieces, since the handler's stack is small */
     for (unsigned i = 0; i < 8; i++) {
         uint32_t digit = value >> 28;
@@ -31,7 +32,8 @@ static void note_hex(const char *name, uint32_t value) {
     colibri_console_note(text);
 }
 
-static const char *name_of(uint32_t kind, uint32_t cfsr) {
+static const char *name_of(uint32_t kind, uint32_t cfsr)
+{
     if ((cfsr & (CFSR_STKOF | CFSR_STKERR | CFSR_MSTKERR)) != 0) {
         return "stack overflow";
     }
@@ -46,7 +48,8 @@ static const char *name_of(uint32_t kind, uint32_t cfsr) {
     }
 }
 
-void colibri_fault(const uint32_t *frame) {
+void colibri_fault(const uint32_t *frame)
+{
     uint32_t kind;
     uint32_t pc = 0;
     uint32_t lr = 0;

@@ -12,3 +12,5 @@ colibri_semihosting_call:
     bx lr
     .size colibri_semihosting_call, . - colibri_semihosting_call
 #endif
+
+    .section .note.GNU-stack, "", %progbits

@@ -21,12 +21,14 @@ uintptr_t colibri_semihosting_call(uintptr_t operation, const void *parameter);
 static uintptr_t request_handle;
 static uintptr_t response_handle;
 
-static uintptr_t open_file(const char *name, uintptr_t name_bytes, uintptr_t mode) {
+static uintptr_t open_file(const char *name, uintptr_t name_bytes, uintptr_t mode)
+{
     const uintptr_t block[3] = {(uintptr_t)name, mode, name_bytes};
     return colibri_semihosting_call(SYS_OPEN, block);
 }
 
-void colibri_port_init(void) {
+void colibri_port_init(void)
+{
     static const char console[] = ":tt";
     static const char request[] = "request.bin";
     colibri_board_init();
@@ -38,7 +40,8 @@ void colibri_port_init(void) {
     }
 }
 
-size_t colibri_port_read(void *to, size_t n_bytes) {
+size_t colibri_port_read(void *to, size_t n_bytes)
+{
     unsigned char *at = to;
     size_t left = n_bytes;
     while (left > 0) {
@@ -53,7 +56,8 @@ size_t colibri_port_read(void *to, size_t n_bytes) {
     return n_bytes - left;
 }
 
-void colibri_port_write(const void *from, size_t n_bytes) {
+void colibri_port_write(const void *from, size_t n_bytes)
+{
     const unsigned char *at = from;
     size_t left = n_bytes;
     while (left > 0) {
@@ -67,7 +71,8 @@ void colibri_port_write(const void *from, size_t n_bytes) {
     }
 }
 
-uint64_t colibri_port_cycles(void) {
+uint64_t colibri_port_cycles(void)
+{
     static uint32_t last;
     static uint32_t wraps;
     uint32_t now = colibri_board_ticks();
@@ -78,11 +83,13 @@ uint64_t colibri_port_cycles(void) {
     return (uint64_t)wraps << 32 | now;
 }
 
-void colibri_console_note(const char *text) {
+void colibri_console_note(const char *text)
+{
     (void)colibri_semihosting_call(SYS_WRITE0, text);
 }
 
-void colibri_port_exit(int status) {
+void colibri_port_exit(int status)
+{
     const uintptr_t block[2] = {0x20026u, (uintptr_t)status}; /* ADP_Stopped_ApplicationExit */
     (void)colibri_semihosting_call(SYS_EXIT_EXTENDED, block);
     for (;;) {

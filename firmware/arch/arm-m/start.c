@@ -22,14 +22,16 @@ COLIBRI_NORETURN void colibri_start(void);
 #define MPU_MAIR0 REG(0xe000edc0u)
 #define FPCCR REG(0xe000ef34u)
 
-static void barrier(void) {
+static void barrier(void)
+{
     __asm__ volatile("dsb\n\tisb" ::: "memory");
 }
 
 /* The regions come as register pairs in the linker script, from the board's description: weights and code read-only, RAM not
  * executable, and on ARMv7-M a region without access below the stack. The default map stays for peripherals.
  */
-static void mpu_enable(void) {
+static void mpu_enable(void)
+{
     uint32_t n_regions = 0;
     for (const uint32_t *pair = __colibri_mpu_start; pair < __colibri_mpu_end; pair += 2) {
         MPU_RNR = n_regions;
@@ -46,7 +48,8 @@ static void mpu_enable(void) {
     }
 }
 
-void colibri_start(void) {
+void colibri_start(void)
+{
 #if defined(__ARM_FP) || defined(__ARM_FEATURE_MVE)
     CPACR |= 0xfu << 20;
     /* Registers of the FPU are not saved on exceptions: the only handler ends the program. So a frame is 32 bytes. */
@@ -67,7 +70,8 @@ void colibri_start(void) {
     colibri_port_exit(colibri_app());
 }
 
-const void *colibri_port_weights(size_t *n_bytes) {
+const void *colibri_port_weights(size_t *n_bytes)
+{
     *n_bytes = (size_t)((uintptr_t)__colibri_weights_end - (uintptr_t)__colibri_weights_start);
     return *n_bytes == 0 ? NULL : __colibri_weights_start;
 }

@@ -10,18 +10,21 @@
 #include "console.h"
 
 #define REG(address) (*(volatile uint32_t *)(uintptr_t)(address))
+#define AIRCR REG(0xe000ed0cu)
 #define DEMCR REG(0xe000edfcu)
 #define DWT_CTRL REG(0xe0001000u)
 #define DWT_CYCCNT REG(0xe0001004u)
 
-void colibri_port_init(void) {
+void colibri_port_init(void)
+{
     DEMCR |= 1u << 24; /* TRCENA */
     DWT_CYCCNT = 0;
     DWT_CTRL |= 1u; /* CYCCNTENA */
     colibri_board_init();
 }
 
-size_t colibri_port_read(void *to, size_t n_bytes) {
+size_t colibri_port_read(void *to, size_t n_bytes)
+{
     uint8_t *at = to;
     for (size_t i = 0; i < n_bytes; i++) {
         at[i] = colibri_board_get();
@@ -29,14 +32,16 @@ size_t colibri_port_read(void *to, size_t n_bytes) {
     return n_bytes;
 }
 
-void colibri_port_write(const void *from, size_t n_bytes) {
+void colibri_port_write(const void *from, size_t n_bytes)
+{
     const uint8_t *at = from;
     for (size_t i = 0; i < n_bytes; i++) {
         colibri_board_put(at[i]);
     }
 }
 
-uint64_t colibri_port_cycles(void) {
+uint64_t colibri_port_cycles(void)
+{
     static uint32_t last;
     static uint32_t wraps;
     uint32_t now = DWT_CYCCNT;
@@ -47,12 +52,17 @@ uint64_t colibri_port_cycles(void) {
     return (uint64_t)wraps << 32 | now;
 }
 
-void colibri_console_note(const char *text) {
+void colibri_console_note(const char *text)
+{
     (void)text;
 }
 
-void colibri_port_exit(int status) {
-    (void)status;
+/* Success: the host is done with this session, so start again and wait for the next. Anything else is kept for a debugger. */
+void colibri_port_exit(int status)
+{
+    if (status == 0) {
+        AIRCR = 0x05fa0004u; /* SYSRESETREQ */
+    }
     for (;;) {
         __asm__ volatile("wfi");
     }

@@ -56,3 +56,5 @@ colibri_fault_entry:
     mov sp, r1
     bl colibri_fault
     .size colibri_fault_entry, . - colibri_fault_entry
+
+    .section .note.GNU-stack, "", %progbits

@@ -23,7 +23,8 @@
 static const void *weights;
 static size_t weights_bytes;
 
-static uintptr_t program_counter(const ucontext_t *context) {
+static uintptr_t program_counter(const ucontext_t *context)
+{
 #if defined(__x86_64__)
     return (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
 #elif defined(__aarch64__)
@@ -36,7 +37,8 @@ static uintptr_t program_counter(const ucontext_t *context) {
 #endif
 }
 
-static void on_fault(int number, siginfo_t *info, void *context) {
+static void on_fault(int number, siginfo_t *info, void *context)
+{
     uintptr_t pc = program_counter(context);
     char line[96];
     int n = snprintf(line, sizeof line, "colibri: signal %d, pc 0x%lx at 0x%lx\n", number, (unsigned long)pc,
@@ -47,7 +49,8 @@ static void on_fault(int number, siginfo_t *info, void *context) {
     colibri_fault_report((uint32_t)number, pc, (uint32_t)info->si_code, (uintptr_t)info->si_addr);
 }
 
-void colibri_port_init(void) {
+void colibri_port_init(void)
+{
     static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
     static unsigned char handler_stack[16384]; /* apart from the one that may have overflowed */
     stack_t stack;
@@ -68,7 +71,8 @@ void colibri_port_init(void) {
     }
 }
 
-size_t colibri_port_read(void *to, size_t n_bytes) {
+size_t colibri_port_read(void *to, size_t n_bytes)
+{
     unsigned char *at = to;
     size_t done = 0;
     while (done < n_bytes) {
@@ -81,7 +85,8 @@ size_t colibri_port_read(void *to, size_t n_bytes) {
     return done;
 }
 
-void colibri_port_write(const void *from, size_t n_bytes) {
+void colibri_port_write(const void *from, size_t n_bytes)
+{
     const unsigned char *at = from;
     size_t done = 0;
     while (done < n_bytes) {
@@ -93,22 +98,26 @@ void colibri_port_write(const void *from, size_t n_bytes) {
     }
 }
 
-uint64_t colibri_port_cycles(void) {
+uint64_t colibri_port_cycles(void)
+{
     struct timespec now;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-const void *colibri_port_weights(size_t *n_bytes) {
+const void *colibri_port_weights(size_t *n_bytes)
+{
     *n_bytes = weights_bytes;
     return weights;
 }
 
-void colibri_port_exit(int status) {
+void colibri_port_exit(int status)
+{
     _exit(status); /* a fault's handler comes here too: no atexit functions */
 }
 
-static void map_weights(const char *path) {
+static void map_weights(const char *path)
+{
     struct stat status;
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0 || fstat(file, &status) != 0 || status.st_size <= 0) {
@@ -125,7 +134,8 @@ static void map_weights(const char *path) {
     weights_bytes = (size_t)status.st_size;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     if (argc > 2) {
         (void)fprintf(stderr, "usage: %s [model.bin] <request >response\n", argv[0]);
         return 2;

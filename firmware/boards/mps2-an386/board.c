@@ -7,7 +7,8 @@
 #define TIMER0 0x40000000u
 #define CLOCK_HZ 25000000u
 
-void colibri_board_init(void) {
+void colibri_board_init(void)
+{
 #ifdef COLIBRI_SIMULATOR
     cmsdk_timer_init(TIMER0);
 #else
@@ -16,15 +17,18 @@ void colibri_board_init(void) {
 }
 
 #ifdef COLIBRI_SIMULATOR
-uint32_t colibri_board_ticks(void) {
+uint32_t colibri_board_ticks(void)
+{
     return cmsdk_timer_ticks(TIMER0);
 }
 #else
-void colibri_board_put(uint8_t byte) {
+void colibri_board_put(uint8_t byte)
+{
     cmsdk_uart_put(UART0, byte);
 }
 
-uint8_t colibri_board_get(void) {
+uint8_t colibri_board_get(void)
+{
     return cmsdk_uart_get(UART0);
 }
 #endif

@@ -56,7 +56,7 @@ uint64_t colibri_port_cycles(void);
 const void *colibri_port_weights(size_t *n_bytes);
 
 /* End the program. 0: success; 2: the console failed; 3: a fault was reported; others are the application's.
- * On hardware there is nobody to tell: waits for ever with the core asleep.
+ * On hardware there is nobody to tell: 0 starts again, for the next session; others wait for ever with the core asleep.
  */
 COLIBRI_NORETURN void colibri_port_exit(int status);
 

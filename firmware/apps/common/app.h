@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the applications share: the loop over requests (docs/DESIGN.md 4), the model and its state. */
+#ifndef COLIBRI_APP_H
+#define COLIBRI_APP_H
+
+#include <colibri/colibri.h>
+#include <colibri/port.h>
+
+#include "arch/frames.h"
+
+/* The status of a request that is damaged, of the wrong size or for another application: next to those of status.h. */
+#define COLIBRI_APP_ERR_REQUEST (-128)
+
+/* The stages of a token were not those that the trace has: a bug of Colibri's. */
+#define COLIBRI_APP_ERR_TRACE (-129)
+
+/* How an application answers. */
+typedef struct {
+    char request;        /* the letter of its request */
+    char tells_position; /* whether its 'S' frame holds the position too */
+} colibri_app_kind_t;
+
+/* Given by each application. */
+extern const colibri_app_kind_t colibri_app_kind;
+
+/* The state of the sequence: the application's RAM, next to its logits and ids. */
+extern colibri_state_t colibri_app_state;
+
+/* Answer one request, but for the closing 'S' frame. The state is initialised.
+ *
+ * Returns    the status for that frame.
+ */
+colibri_status colibri_app_answer(const colibri_model_t *model, colibri_request_t *request);
+
+/* Read the end of a request: u32 n_ids, i32 ids[n_ids], CRC.
+ *
+ * Writes     ids[0 .. n_ids-1].
+ * Returns    n_ids, or COLIBRI_ERR_SEQ_LEN for none, COLIBRI_ERR_CONTEXT_FULL for more than max_ids, COLIBRI_APP_ERR_REQUEST.
+ */
+int32_t colibri_app_read_ids(colibri_request_t *request, int32_t *ids, uint32_t max_ids);
+
+/* Write a frame of u32 position, where it is not NULL, and COLIBRI_VOCAB_SIZE floats. */
+void colibri_app_write_logits(char type, const uint32_t *position, const float *logits);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* generate: continue a prompt, one 'K' frame a token. RAM: the state, the logits, a few words. */
+#include "common/app.h"
+
+const colibri_app_kind_t colibri_app_kind = {'G', 1};
+
+/* ALIAS: the prompt's ids lie where its logits will be: they are read before the last token is computed. A prompt longer than
+ * the vocabulary is read in pieces while it is computed. */
+static union {
+    float logits[COLIBRI_VOCAB_SIZE];
+    int32_t ids[COLIBRI_VOCAB_SIZE];
+} buffer;
+
+static colibri_status read_prompt(const colibri_model_t *model, colibri_request_t *request, int32_t *last_id)
+{
+    colibri_status status = COLIBRI_OK;
+    uint32_t n_ids = colibri_request_read_u32(request);
+    if (request->bad || request->left_bytes % 4u != 0 || request->left_bytes / 4u != n_ids) {
+        return COLIBRI_APP_ERR_REQUEST;
+    }
+    if (n_ids < 1 || n_ids > COLIBRI_MAX_SEQ) {
+        return n_ids < 1 ? COLIBRI_ERR_SEQ_LEN : COLIBRI_ERR_CONTEXT_FULL;
+    }
+    while (n_ids > 0) {
+        uint32_t n = n_ids < COLIBRI_VOCAB_SIZE ? n_ids : COLIBRI_VOCAB_SIZE;
+        colibri_request_read(request, buffer.ids, n * sizeof buffer.ids[0]);
+        n_ids -= n;
+        if (n_ids == 0) {
+            if (colibri_request_end(request) != 0) {
+                return COLIBRI_APP_ERR_REQUEST;
+            }
+            n--;
+            *last_id = buffer.ids[n];
+        }
+        if (n > 0) {
+            status = colibri_forward(model, &colibri_app_state, buffer.ids, (int32_t)n, NULL, NULL);
+            if (status != COLIBRI_OK) {
+                return status;
+            }
+        }
+    }
+    return COLIBRI_OK;
+}
+
+static int is_end(const int32_t *eos, int32_t id)
+{
+    return id == eos[0] || id == eos[1] || id == eos[2] || id == eos[3];
+}
+
+static float as_float(uint32_t bits)
+{
+    union {
+        uint32_t bits;
+        float value;
+    } word;
+    word.bits = bits;
+    return word.value;
+}
+
+colibri_status colibri_app_answer(const colibri_model_t *model, colibri_request_t *request)
+{
+    colibri_sampling_t sampling;
+    colibri_rng_t rng;
+    int32_t eos[4];
+    int32_t id = 0;
+    uint32_t n_new = colibri_request_read_u32(request);
+    sampling.temperature = as_float(colibri_request_read_u32(request));
+    sampling.top_k = (int32_t)colibri_request_read_u32(request);
+    sampling.top_p = as_float(colibri_request_read_u32(request));
+    colibri_status status = colibri_rng_seed(&rng, colibri_request_read_u64(request));
+    for (uint32_t i = 0; i < 4; i++) {
+        eos[i] = (int32_t)colibri_request_read_u32(request);
+    }
+    if (status == COLIBRI_OK) {
+        status = read_prompt(model, request, &id);
+    }
+    for (uint32_t i = 0; i < n_new && status == COLIBRI_OK; i++) {
+        status = colibri_forward(model, &colibri_app_state, &id, 1, buffer.logits, NULL);
+        if (status != COLIBRI_OK) {
+            break;
+        }
+        id = colibri_sample(buffer.logits, &sampling, &rng);
+        if (id < 0) {
+            return id;
+        }
+        colibri_frame_end(colibri_frame_write_u32(colibri_frame_begin('K', 4), (uint32_t)id));
+        if (is_end(eos, id)) {
+            break;
+        }
+    }
+    return status;
+}

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Command lines that start a board: under QEMU, or natively where the board is the host."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from colibri.boards import Board
+from colibri.errors import ToolError, UsageError
+
+__all__ = ["console_command", "find_tool", "native_command", "simulator_command"]
+
+# QEMU adds devices that need boot ROMs and terminals unless told not to; none of them is ever wanted.
+QUIET = ("-nic", "none", "-display", "none", "-monitor", "none", "-no-reboot")
+
+
+def find_tool(name: str, package: str) -> str:
+    """Return the path of a program, or say which Debian package has it."""
+    path = shutil.which(name)
+    if path is None:
+        raise ToolError(
+            name,
+            expected="a program in PATH",
+            got="nothing of that name",
+            hint=f"apt-get install --no-install-recommends {package}",
+        )
+    return path
+
+
+def simulator_command(board: Board, elf: Path, *, plugin: str | None = None, icount: int | None = None) -> list[str]:
+    """Return the command that runs a simulator build: request.bin in its working directory, response on stdout.
+
+    plugin  QEMU's -plugin argument
+    icount  QEMU's -icount shift: virtual time follows instructions, which makes the board's timer count them; never
+            together with a counting plugin, which then counts too much
+    """
+    qemu = board.qemu
+    if qemu is None or qemu.machine is None:
+        raise _no_simulator(board)
+    command = [*_machine(board), *QUIET, "-serial", "none", "-semihosting-config", "enable=on,target=native"]
+    if plugin is not None:
+        command += ["-plugin", plugin]
+    if icount is not None:
+        command += ["-icount", f"shift={icount}"]
+    return [*command, "-kernel", str(elf.absolute())]
+
+
+def console_command(board: Board, elf: Path) -> list[str]:
+    """Return the command that runs a hardware build, with the board's first UART on stdin and stdout.
+
+    It never ends by itself: nothing on the board can stop QEMU.
+    """
+    if board.qemu is None or board.qemu.machine is None:
+        raise _no_simulator(board)
+    uart = ("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console")
+    return [*_machine(board), *QUIET, *uart, "-kernel", str(elf.absolute())]
+
+
+def native_command(elf: Path, image: Path | None) -> list[str]:
+    """Return the command that runs a linux build: request on stdin, response on stdout."""
+    return [str(elf.absolute()), *([] if image is None else [str(image.absolute())])]
+
+
+def _machine(board: Board) -> list[str]:
+    qemu = board.qemu
+    if qemu is None or qemu.machine is None:
+        raise _no_simulator(board)
+    command = [find_tool(qemu.binary, qemu.package), "-M", qemu.machine, *qemu.args]
+    return command if qemu.ram_mib is None else [*command, "-m", f"{qemu.ram_mib}M"]
+
+
+def _no_simulator(board: Board) -> UsageError:
+    return UsageError(
+        f"board {board.name}",
+        expected="a board with a simulator",
+        got=f"no machine under [qemu] in {board.path.name}",
+        hint="choose a board that `colibri boards` lists with a simulator, or use the real one with --serial",
+    )
