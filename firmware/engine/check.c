@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arguments and state, before anything is written: the one place where pointers and indices are judged. */
+#include "internal.h"
+
+colibri_status colibri_check_model(const colibri_model_t *model)
+{
+    if (model == NULL) {
+        return COLIBRI_ERR_NULL;
+    }
+    return model->magic == COLIBRI_MODEL_MAGIC && model->image != NULL ? COLIBRI_OK : COLIBRI_ERR_MODEL;
+}
+
+/* The indices the next unit would use. Between calls they are all 0. */
+static uint32_t indices_hold(const colibri_state_t *state)
+{
+    const colibri_state_header_t *h = &state->header;
+    if (h->position > COLIBRI_MAX_SEQ) {
+        return 0;
+    }
+    if (h->seq_len == 0) {
+        return (h->done | h->stage | h->layer | h->slot | h->unit) == 0;
+    }
+    if (h->done >= h->seq_len || h->seq_len - h->done > COLIBRI_MAX_SEQ - h->position || h->logits > 1 ||
+        h->stage >= COLIBRI_N_STAGES || h->layer >= COLIBRI_N_LAYERS || h->slot >= COLIBRI_N_SLOTS) {
+        return 0;
+    }
+    if (h->stage >= COLIBRI_STAGE_FINAL_NORM && (h->logits == 0 || h->done + 1 != h->seq_len)) {
+        return 0;
+    }
+#if COLIBRI_N_EXPERTS > 0
+    if (h->stage >= COLIBRI_STAGE_GATE && h->stage <= COLIBRI_STAGE_DOWN &&
+        (uint32_t)state->expert_ids[h->slot] >= COLIBRI_N_EXPERTS) {
+        return 0;
+    }
+#else
+    if (h->stage == COLIBRI_STAGE_ROUTER) {
+        return 0;
+    }
+#endif
+    return h->unit < colibri_stage_size(state).n_units;
+}
+
+colibri_status colibri_check_state(const colibri_state_t *state)
+{
+    if (state == NULL) {
+        return COLIBRI_ERR_NULL;
+    }
+    if (((uintptr_t)state & 15u) != 0) {
+        return COLIBRI_ERR_STATE_ALIGN;
+    }
+    if (state->header.magic != (COLIBRI_STATE_MAGIC ^ colibri_config_hash[0])) {
+        return COLIBRI_ERR_STATE;
+    }
+    if (state->header.status != 0) {
+        return COLIBRI_ERR_STATE_FAILED;
+    }
+    return indices_hold(state) ? COLIBRI_OK : COLIBRI_ERR_STATE_CORRUPT;
+}
+
+colibri_status colibri_check_call(const colibri_call_t *call, int32_t seq_len, uint32_t *ids_hash)
+{
+    colibri_status status = colibri_check_model(call->model);
+    if (status != COLIBRI_OK) {
+        return status;
+    }
+    status = colibri_check_state(call->state);
+    if (status != COLIBRI_OK) {
+        return status;
+    }
+    if (call->input_ids == NULL) {
+        return COLIBRI_ERR_NULL;
+    }
+    if ((((uintptr_t)call->input_ids | (uintptr_t)call->logits) & 3u) != 0) {
+        return COLIBRI_ERR_BUFFER_ALIGN;
+    }
+    if (seq_len < 1) {
+        return COLIBRI_ERR_SEQ_LEN;
+    }
+    const colibri_state_header_t *h = &call->state->header;
+    if (h->seq_len != 0 && (h->seq_len != (uint32_t)seq_len || h->logits != (uint32_t)(call->logits != NULL))) {
+        return COLIBRI_ERR_PENDING;
+    }
+    if (h->seq_len == 0 && (uint32_t)seq_len > COLIBRI_MAX_SEQ - h->position) {
+        return COLIBRI_ERR_CONTEXT_FULL;
+    }
+    uint32_t hash = 2166136261u; /* FNV-1a, a word at a time */
+    for (int32_t i = 0; i < seq_len; i++) {
+        uint32_t id = (uint32_t)call->input_ids[i];
+        if (id >= COLIBRI_VOCAB_SIZE) {
+            return COLIBRI_ERR_TOKEN_ID;
+        }
+        hash = (hash ^ id) * 16777619u;
+    }
+    if (h->seq_len != 0 && h->ids_hash != hash) {
+        return COLIBRI_ERR_PENDING;
+    }
+    *ids_hash = hash;
+    return COLIBRI_OK;
+}

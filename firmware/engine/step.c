@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The walk over the stages. The header always names the next unit of work, so a slice starts where the last one ended and any
+ * slicing is the same sequence of operators.
+ */
+#include "internal.h"
+
+/* To the stage after the present one; 1 where that completes the call. */
+static uint32_t advance(colibri_state_header_t *h)
+{
+    h->unit = 0;
+    switch (h->stage) {
+#if COLIBRI_N_EXPERTS == 0
+    case COLIBRI_STAGE_FFN_NORM:
+        h->stage = COLIBRI_STAGE_GATE;
+        return 0;
+#endif
+    case COLIBRI_STAGE_DOWN:
+        h->slot++;
+        h->stage = COLIBRI_STAGE_GATE;
+        if (h->slot == COLIBRI_N_SLOTS) {
+            h->slot = 0;
+            h->stage = COLIBRI_STAGE_FFN_RESIDUAL;
+        }
+        return 0;
+    case COLIBRI_STAGE_FFN_RESIDUAL:
+        h->layer++;
+        h->stage = COLIBRI_STAGE_ATTN_NORM;
+        if (h->layer < COLIBRI_N_LAYERS) {
+            return 0;
+        }
+        h->layer = 0;
+        if (h->logits && h->done + 1 == h->seq_len) {
+            h->stage = COLIBRI_STAGE_FINAL_NORM;
+            return 0;
+        }
+        break;
+    case COLIBRI_STAGE_HEAD:
+        break;
+    default:
+        h->stage++;
+        return 0;
+    }
+    /* The token is complete. */
+    h->stage = COLIBRI_STAGE_EMBED;
+    h->position++;
+    h->done++;
+    return h->done == h->seq_len;
+}
+
+/* How many of n_units fit the MACs that are left, at least one; *macs_left is lowered. No division: see attention.c. */
+static uint32_t units_that_fit(uint32_t n_units, uint32_t macs_per_unit, uint32_t *macs_left)
+{
+    uint32_t n = 0;
+    uint32_t left = *macs_left;
+    do {
+        left -= macs_per_unit < left ? macs_per_unit : left;
+        n++;
+    } while (n < n_units && left != 0);
+    *macs_left = left;
+    return n;
+}
+
+/* Not inlined, so that no floating-point operation moves out from between enter and leave. */
+static COLIBRI_NOINLINE colibri_status run_slice(const colibri_call_t *call, uint32_t max_macs)
+{
+    colibri_state_header_t *h = &call->state->header;
+    uint32_t macs_left = max_macs;
+    do {
+        colibri_stage_size_t size = colibri_stage_size(call->state);
+        uint32_t n = size.n_units - h->unit;
+        if (max_macs != 0) {
+            n = units_that_fit(n, size.macs_per_unit, &macs_left);
+        }
+        uint32_t end = h->unit + n;
+        colibri_status status = colibri_stage_run(call, h->unit, end, end == size.n_units);
+        if (status != COLIBRI_OK) {
+            return status;
+        }
+        h->unit = end;
+        if (end == size.n_units && advance(h)) {
+            h->seq_len = 0;
+            h->done = 0;
+            h->logits = 0;
+            h->ids_hash = 0;
+            return COLIBRI_OK;
+        }
+    } while (macs_left != 0);
+    return COLIBRI_MORE;
+}
+
+colibri_status colibri_step(const colibri_model_t *model, colibri_state_t *state, const int32_t *input_ids, int32_t seq_len,
+                            float *logits, uint32_t max_macs)
+{
+    colibri_call_t call = {model, state, input_ids, logits};
+    uint32_t ids_hash;
+    colibri_status status = colibri_check_call(&call, seq_len, &ids_hash);
+    if (status != COLIBRI_OK) {
+        return status;
+    }
+    state->header.seq_len = (uint32_t)seq_len;
+    state->header.logits = logits != NULL;
+    state->header.ids_hash = ids_hash;
+
+    colibri_fp_control_t control = colibri_fp_enter();
+    status = run_slice(&call, max_macs);
+    colibri_fp_leave(control);
+    if (status < 0) {
+        state->header.status = (uint32_t)status;
+        if (logits != NULL) {
+            memset(logits, 0, COLIBRI_VOCAB_SIZE * sizeof(float));
+        }
+    }
+    return status;
+}

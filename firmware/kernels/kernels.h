@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operations that instruction sets may do faster, behind one table.
+ *
+ * EXACT: every implementation gives the bits of _portable. The layout of a matrix (docs/DESIGN.md, section 1) is known here and
+ * nowhere else in the engine. A kernel knows no model and no board.
+ *
+ * ALIAS: outputs overlap no input. Matrices are 16-byte aligned; vectors 4-byte, and of a length padded to 8 with zeros where
+ * they multiply a matrix. COST: no kernel branches on data.
+ */
+#ifndef COLIBRI_KERNELS_H
+#define COLIBRI_KERNELS_H
+
+#include "arith.h"
+
+enum { COLIBRI_F32, COLIBRI_BF16, COLIBRI_F16, COLIBRI_Q8, COLIBRI_Q4 };
+
+/* How a matrix is stored: COLIBRI_MATRIX_... of model_config.h. Its bytes are passed beside it. */
+typedef struct colibri_matrix {
+    uint32_t rows;
+    uint32_t cols;
+    uint32_t dtype;
+    uint32_t group; /* columns that share a scale; 0: the whole row */
+    uint32_t layout;
+    uint32_t row_bytes;
+    uint32_t scales_offset; /* bytes from the matrix's start to its scales */
+} colibri_matrix_t;
+
+/* What a matrix multiplies: floats for the float formats, int8 and its scales (one, or one a group) for the integer formats. */
+typedef struct colibri_vector {
+    const float *values;
+    const int8_t *quant;
+    const float *quant_scales;
+} colibri_vector_t;
+
+/* out[r] = snap((W x)[r]) for row_begin <= r < row_end <= rows; no other element of out is touched.
+ * Ranges: cols <= 65536 (q4: 8192): an int8 dot product fits an int32. Stack below 128 bytes. COST: one MAC an element.
+ */
+typedef void colibri_matvec_fn(float *out, const colibri_matrix_t *matrix, const uint8_t *weights, const colibri_vector_t *x,
+                               uint32_t row_begin, uint32_t row_end);
+
+/* out[i] = the value used (docs/NUMERICS.md, section 5) of element i of one row, 0 <= i < cols. */
+typedef void colibri_widen_fn(float *out, const colibri_matrix_t *matrix, const uint8_t *weights, uint32_t row);
+
+typedef struct colibri_kernels {
+    uint32_t layout;
+#if COLIBRI_USE_F32
+    colibri_matvec_fn *matvec_f32;
+    colibri_widen_fn *widen_f32;
+#endif
+#if COLIBRI_USE_BF16
+    colibri_matvec_fn *matvec_bf16;
+    colibri_widen_fn *widen_bf16;
+#endif
+#if COLIBRI_USE_F16
+    colibri_matvec_fn *matvec_f16;
+    colibri_widen_fn *widen_f16;
+#endif
+#if COLIBRI_USE_Q8
+    colibri_matvec_fn *matvec_q8;
+#endif
+#if COLIBRI_USE_Q8_GROUP
+    colibri_matvec_fn *matvec_q8_group;
+#endif
+#if COLIBRI_USE_Q8 || COLIBRI_USE_Q8_GROUP
+    colibri_widen_fn *widen_q8;
+#endif
+#if COLIBRI_USE_Q4
+    colibri_matvec_fn *matvec_q4;
+    colibri_widen_fn *widen_q4;
+#endif
+    /* dot8(a, b), n elements, any n. */
+    float (*dot)(const float *a, const float *b, uint32_t n);
+    /* y[i] = fma(a, x[i], y[i]). */
+    void (*axpy)(float *y, float a, const float *x, uint32_t n);
+    /* The largest colibri_magnitude(x[i]); 0 for n = 0. */
+    uint32_t (*absmax)(const float *x, uint32_t n);
+    /* n elements to int8 with one scale. */
+    void (*quantise)(int8_t *out, float *scale, const float *x, uint32_t n);
+#if COLIBRI_KV_Q8
+    /* dot and axpy whose x is snap(f32(x[i]) * scale). */
+    float (*dot_q8)(const float *a, const int8_t *x, float scale, uint32_t n);
+    void (*axpy_q8)(float *y, float a, const int8_t *x, float scale, uint32_t n);
+#endif
+} colibri_kernels_t;
+
+/* The table of this build: select.c. */
+extern const colibri_kernels_t colibri_kernels;
+
+/* 1 where the core that runs has what the table needs. */
+uint32_t colibri_kernels_supported(void);
+
+/* Portable implementations, for the tables: another instruction set's table names them for what it does not do better. */
+colibri_matvec_fn colibri_matvec_f32_portable, colibri_matvec_bf16_portable, colibri_matvec_f16_portable;
+colibri_matvec_fn colibri_matvec_q8_portable, colibri_matvec_q8_group_portable, colibri_matvec_q4_portable;
+colibri_widen_fn colibri_widen_f32_portable, colibri_widen_bf16_portable, colibri_widen_f16_portable;
+colibri_widen_fn colibri_widen_q8_portable, colibri_widen_q4_portable;
+float colibri_dot_portable(const float *a, const float *b, uint32_t n);
+void colibri_axpy_portable(float *y, float a, const float *x, uint32_t n);
+uint32_t colibri_absmax_portable(const float *x, uint32_t n);
+void colibri_quantise_portable(int8_t *out, float *scale, const float *x, uint32_t n);
+float colibri_dot_q8_portable(const float *a, const int8_t *x, float scale, uint32_t n);
+void colibri_axpy_q8_portable(float *y, float a, const int8_t *x, float scale, uint32_t n);
+
+#endif
