@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from colibri.audit.elf import Elf
+from colibri.audit.mapfile import contributions, engine_bytes
 from colibri.boards import Board
-from colibri.build.mapfile import contributions, engine_bytes
 from colibri.errors import NegativeVerdict
 from colibri.folder import IMAGE, Folder
 from colibri.image.hexfile import write_hex

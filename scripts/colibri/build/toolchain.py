@@ -91,6 +91,7 @@ def run(command: list[str], what: str, cwd: Path | None = None) -> str:
 
 
 def _first_complaint(stderr: str) -> str:
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    telling = [line for line in lines if re.search(r"error|undefined|overflow|cannot|not fit", line)]
+    """The line that says what is wrong: collect2 only says that ld said so."""
+    lines = [line.strip() for line in stderr.splitlines() if line.strip() and not line.startswith("collect2:")]
+    telling = [line for line in lines if re.search(r"error|undefined|multiple|overflow|cannot|not fit|colibri:", line)]
     return (telling or lines or [""])[0]

@@ -21,7 +21,7 @@ from colibri.layout.settings import Settings
 from colibri.model import Model
 from colibri.output import replaced_folder
 from colibri.packing import settings_json, write_folder
-from colibri.tokenizer import Tokenizer
+from colibri.tokenizer import Tokenizer as Tokenizer
 from colibri_sim.prompts import builtin_prompts
 from colibri_sim.vectors import Prompt, golden_model, make_vectors
 

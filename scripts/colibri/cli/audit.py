@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""colibri audit: what is claimed about a firmware, shown from its ELF."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from colibri.audit.claims import Claim, Subject, audit
+from colibri.build.firmware import RECORD, BuildOptions, build
+from colibri.cli import options, render, workflow
+from colibri.errors import NegativeVerdict, UsageError
+from colibri.folder import Folder, is_folder, read_folder
+
+
+@click.command("audit")
+@click.argument("target", metavar="DIR|ELF|CHECKPOINT", type=click.Path(path_type=Path))
+@options.BOARD
+@options.settings_options
+@options.WORK
+@options.JSON
+def command(target: Path, board: str | None, work: Path | None, as_json: bool, **values: Any) -> int:
+    """Prove the claims about every application built in DIR, or about one ELF in it; one line each."""
+    if target.is_file() and is_folder(target.parent.parent):
+        folder = read_folder(target.parent.parent)
+        return _show({target.parent.name: _audit(target.parent, folder)}, as_json)
+    if target.is_file() and target.suffix == ".elf":
+        raise UsageError(
+            str(target), expected="an ELF in a folder that colibri wrote", got="another place", hint="colibri audit DIR"
+        )
+    with workflow.packed(target, board, values, work) as folder:
+        builds = sorted(
+            path.parent for path in folder.path.glob(f"*/{RECORD}") if (path.parent / "firmware.elf").exists()
+        )
+        if not builds:
+            builds = [build(folder, workflow.board_of(folder), BuildOptions())]
+        return _show({path.name: _audit(path, folder) for path in builds}, as_json)
+
+
+def _audit(path: Path, folder: Folder) -> list[Claim]:
+    return audit(Subject.read(path, folder, workflow.board_of(folder)))
+
+
+def show(claims: dict[str, list[Claim]]) -> None:
+    """Print one line a claim."""
+    for build_name, lines in claims.items():
+        for claim in lines:
+            print(f"{'ok  ' if claim.holds else 'FAIL'} {build_name}: {claim.name} ({claim.evidence})")
+
+
+def _show(claims: dict[str, list[Claim]], as_json: bool) -> int:
+    if as_json:
+        render.document(
+            {"claims": [{"build": name, **vars(claim)} for name, lines in claims.items() for claim in lines]}
+        )
+    else:
+        show(claims)
+    return 0 if all(claim.holds for lines in claims.values() for claim in lines) else NegativeVerdict.exit_code

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""colibri build: compile the engine for a packed folder and link it at the board's addresses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from colibri.build.firmware import RECORD, BuildOptions, build
+from colibri.cli import options, render, workflow
+from colibri.folder import read_folder
+
+
+@click.command("build")
+@options.DIR
+@click.option(
+    "--app",
+    type=click.Choice(["generate", "verify", "bench", "lib"]),
+    default="generate",
+    show_default=True,
+    help="What.",
+)
+@options.toolchain(allow_all=True)
+@options.OPT
+@options.JOBS
+@options.JSON
+def command(folder: Path, app: str, toolchain: str, opt: str, jobs: int, as_json: bool) -> None:
+    """Build an application (or the library) for the packed folder DIR."""
+    packed = read_folder(folder)
+    board = workflow.board_of(packed)
+    builds = []
+    for name in ["gcc", "llvm"] if toolchain == "all" else [toolchain]:
+        chosen = BuildOptions(app=app, toolchain=name, opt=opt, jobs=jobs)  # type: ignore[arg-type]  # click's choices
+        target = build(packed, board, chosen)
+        record = json.loads((target / RECORD).read_text())
+        builds.append({"folder": str(target), **record})
+        if not as_json:
+            print(f"{target}: {_summary(record)}")
+    if as_json:
+        render.document({"builds": builds})
+
+
+def _summary(record: dict[str, dict[str, int]]) -> str:
+    engine = sum(record.get("engine", {}).values())
+    measured = record.get("measured")
+    head = f"{record['compiler']} -O{record['opt']}"
+    if not measured:
+        return f"{head}, engine {engine:,} bytes" if engine else head
+    ram = measured["statics"] + measured["state"] + measured["logits"] + measured["stack"]
+    return f"{head}, engine {engine:,} bytes, code {measured['code']:,} bytes, RAM {ram:,} bytes"

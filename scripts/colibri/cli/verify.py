@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""colibri verify: the firmware against the golden model, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from colibri.boards import list_boards, load_board
+from colibri.cli import options, render, targets, workflow
+from colibri.errors import ColibriError, DoesNotFit, NegativeVerdict, NoVerdict, ToolError, UsageError
+from colibri.folder import Folder, is_folder
+from colibri.importers import load
+from colibri.quantise import Policy
+from colibri_sim.prompts import builtin_prompts, read_prompts
+from colibri_sim.vectors import golden_model, make_vectors, tensors_at
+from colibri_sim.verify import Tensors, Verdict, verify
+
+
+@dataclass(frozen=True)
+class Result:
+    """One board and toolchain: a verdict, or why there is none."""
+
+    board: str
+    toolchain: str
+    opt: str
+    quant: str
+    verdict: Verdict | None
+    error: ColibriError | None = None
+
+    @property
+    def status(self) -> str:
+        """exact, differs, no_verdict or not_run."""
+        if self.verdict is not None:
+            return "exact" if self.verdict.bit_exact else "differs"
+        return "no_verdict" if isinstance(self.error, NoVerdict) else "not_run"
+
+    def to_json(self) -> dict[str, Any]:
+        """The row of the JSON document."""
+        difference = self.verdict.first_difference if self.verdict else None
+        return {
+            "board": self.board,
+            "toolchain": self.toolchain,
+            "opt": self.opt,
+            "quant": self.quant,
+            "positions": self.verdict.positions if self.verdict else 0,
+            "status": self.status,
+            "bit_exact": self.verdict.bit_exact if self.verdict else None,
+            "first_difference": None if difference is None else vars(difference),
+            "reason": None if self.error is None else str(self.error),
+        }
+
+
+@click.command("verify")
+@options.TARGET
+@click.option("-b", "--board", "boards", metavar="BOARD", multiple=True, help="A board; may be repeated.")
+@click.option("--all-boards", is_flag=True, help="Every board on which the model fits.")
+@options.settings_options
+@click.option("--prompts", type=click.Path(path_type=Path), help="Prompts to replay, one a line. [those packed]")
+@options.toolchain(allow_all=True)
+@options.OPT
+@options.JOBS
+@options.TIMEOUT
+@options.WORK
+@options.JSON
+def command(
+    target: Path,
+    boards: tuple[str, ...],
+    all_boards: bool,
+    prompts: Path | None,
+    toolchain: str,
+    opt: str,
+    jobs: int,
+    timeout: float | None,
+    work: Path | None,
+    as_json: bool,
+    **values: Any,
+) -> int:
+    """Replay prompts on the simulated board and compare every operator's output with the golden model's bits."""
+    chosen: list[str | None] = list(boards)
+    if all_boards:
+        if is_folder(target) or boards:
+            raise UsageError(
+                "--all-boards", expected="a checkpoint and no -b", got="both", hint="a packed folder is for one board"
+            )
+        chosen = [name for name in list_boards() if _fits(target, name, values)]
+    run = _Runner(prompts, ["gcc", "llvm"] if toolchain == "all" else [toolchain], opt, jobs, timeout)
+    several = len(chosen) > 1
+    results: list[Result] = []
+    for name in chosen or [None]:
+        place = work / name.replace("/", "_") if work and several and name else work
+        with workflow.packed(target, name, values, place) as folder:
+            for result in run.results(folder):
+                results.append(result)
+                if not as_json:
+                    _show(result)
+    if as_json:
+        render.document({"results": [result.to_json() for result in results]})
+    return _exit_code(results)
+
+
+def _fits(target: Path, name: str, values: dict[str, Any]) -> bool:
+    from colibri.layout.plan import make_plan
+
+    try:
+        return make_plan(load(target).config, load_board(name), options.settings_from(values)).fits
+    except (UsageError, DoesNotFit):
+        return False
+
+
+@dataclass(frozen=True)
+class _Runner:
+    prompts: Path | None
+    toolchains: list[str]
+    opt: str
+    jobs: int
+    timeout: float | None
+
+    def results(self, folder: Folder) -> Iterator[Result]:
+        """Build and verify with each toolchain. A missing tool or a dead simulator is a result, not the end."""
+        board = workflow.board_of(folder)
+        vectors = folder.vectors() if self.prompts is None else _vectors_of(folder, self.prompts)
+        positions = sum(len(prompt["ids"]) for prompt in vectors["prompts"])
+        limit = targets.timeout_for(folder, 2 * positions, self.timeout)
+        for toolchain in self.toolchains:
+            row = (board.name, toolchain, self.opt, folder.quant)
+            try:
+                elf = targets.built(folder, board, "verify", toolchain, self.opt, self.jobs)
+                verdict = verify(
+                    lambda request, elf=elf: targets.frames(folder, board, elf, request, limit),  # type: ignore[misc]
+                    vectors,
+                    golden_tensors(folder),
+                )
+                yield Result(*row, verdict)
+            except (NoVerdict, ToolError) as error:
+                yield Result(*row, None, error)
+
+
+def golden_tensors(folder: Folder) -> Tensors | None:
+    """The golden model of the folder's checkpoint, to find a differing element; None where the checkpoint has gone."""
+    source = folder.manifest["source"]
+    path = Path(source["path"])
+    if not path.exists():
+        return None
+
+    def tensors(ids: Any, position: int) -> Any:
+        return tensors_at(_golden(folder), ids, position)
+
+    return tensors
+
+
+def _golden(folder: Folder) -> Any:
+    settings = folder.manifest["settings"]
+    model = load(Path(folder.manifest["source"]["path"]))
+    if model.source_sha256 != folder.manifest["source"]["sha256"]:
+        raise UsageError(
+            folder.manifest["source"]["path"],
+            expected=f"the checkpoint with SHA-256 {folder.manifest['source']['sha256']} that was packed",
+            got=model.source_sha256,
+            hint="it was changed after packing: pack it again",
+        )
+    config = options.settings_from(
+        {
+            "quant": None,
+            "kv": None,
+            "max_seq": settings["max_seq"],
+            "weights_addr": None,
+            "expert_align": None,
+            "prefix": None,
+        }
+    ).apply(model.config)
+    return golden_model(model, config, Policy.parse(settings["quant"]).resolve(config), settings["kv"])
+
+
+def _vectors_of(folder: Folder, prompts: Path) -> dict[str, Any]:
+    """Vectors for prompts that were not packed: the golden model runs now, from the checkpoint."""
+    golden = _golden(folder)
+    raw = folder.tokenizer_json()
+    tokenizer = workflow.Tokenizer(raw, str(folder.path)) if raw else None
+    chosen = read_prompts(prompts, golden.config, tokenizer) if prompts else builtin_prompts(golden.config, tokenizer)
+    return make_vectors(golden, chosen, quant=folder.quant, kv=folder.manifest["settings"]["kv"])
+
+
+def _show(result: Result) -> None:
+    head = f"{result.board} {result.toolchain} -O{result.opt} {result.quant}"
+    if result.verdict is None:
+        assert result.error is not None
+        print(f"{head}: {result.status.replace('_', ' ')}: {result.error}\n  hint: {result.error.hint}", flush=True)
+    elif result.verdict.first_difference is None:
+        print(f"{head}: bit-exact at {result.verdict.positions} positions", flush=True)
+    else:
+        print(f"{head}: DIFFERS first at {result.verdict.first_difference}", flush=True)
+
+
+def _exit_code(results: list[Result]) -> int:
+    """1 before 5 before 4."""
+    statuses = {result.status for result in results}
+    if "differs" in statuses:
+        return NegativeVerdict.exit_code
+    if "no_verdict" in statuses:
+        return NoVerdict.exit_code
+    return ToolError.exit_code if "not_run" in statuses else 0

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compare what a target says with what the golden model said, bit for bit; name the first difference.
+
+The target sends, for each position, the CRC-32 of every tensor of the step and the logits themselves, then the logits of the
+same prompt in one call. A CRC that differs names position, layer and tensor; a second run of that prompt sends the tensor, and
+the golden model, run again, gives the element and its bits.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from colibri.errors import NoVerdict
+from colibri.model import F32Array
+from colibri_sim.golden.trace import TraceName
+from colibri_sim.qemu.frames import (
+    END,
+    Dump,
+    Frame,
+    FullLogits,
+    Logits,
+    Message,
+    Status,
+    Trace,
+    message,
+    verify_request,
+)
+from colibri_sim.vectors import from_hex
+
+M = TypeVar("M", bound=Message)
+
+ERR_RANGE = -26
+"""COLIBRI_ERR_RANGE of firmware/include/colibri/status.h."""
+
+Run = Callable[[bytes], Iterator[Frame]]
+"""Starts the verify application on a request and yields its response."""
+
+Tensors = Callable[[Sequence[int], int], dict[TraceName, npt.NDArray[Any]]]
+"""The golden model's tensors at one position of a prompt."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first place where target and golden model disagree.
+
+    layer None: outside the layers. slot: which of the chosen experts. element None, bits None: golden could not be run again.
+    """
+
+    prompt: int
+    position: int
+    layer: int | None
+    tensor: str
+    slot: int | None = None
+    element: int | None = None
+    expected_bits: str | None = None
+    got_bits: str | None = None
+
+    def __str__(self) -> str:
+        layer = "" if self.layer is None else f", layer {self.layer}"
+        slot = "" if self.slot is None else f", slot {self.slot}"
+        place = f"prompt {self.prompt}, position {self.position}{layer}, tensor {self.tensor}{slot}"
+        if self.element is None:
+            return place
+        return f"{place}, element {self.element}: expected {self.expected_bits}, got {self.got_bits}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Positions compared, and the first difference, if any."""
+
+    positions: int
+    first_difference: Difference | None
+
+    @property
+    def bit_exact(self) -> bool:
+        """Whether everything was equal."""
+        return self.first_difference is None
+
+
+def verify(run: Run, vectors: dict[str, Any], tensors: Tensors | None) -> Verdict:
+    """Replay every prompt of vectors.json.
+
+    tensors  runs the golden model again to find the differing element; None: the element is not looked for
+
+    Raises NoVerdict where the target's answer has not the expected form, and what `run` raises.
+    """
+    prompts = vectors["prompts"]
+    names = [TraceName(*name) for name in vectors["trace"]]
+    request = b"".join(verify_request(prompt["ids"]) for prompt in prompts) + END
+    messages = _Messages(run(request))
+    positions = 0
+    for index, prompt in enumerate(prompts):
+        found = _compare_prompt(messages, index, prompt, names)
+        if found is not None:
+            return Verdict(positions, _locate(run, found, prompt, names, tensors))
+        positions += len(prompt["ids"])
+    return Verdict(positions, None)
+
+
+def _compare_prompt(
+    messages: _Messages, index: int, prompt: dict[str, Any], names: list[TraceName]
+) -> Difference | None:
+    """Read one prompt's answer to its end, or to the first difference."""
+    n = len(prompt["ids"])
+    if prompt["range_at"] is not None:
+        return _compare_range(messages, index, prompt, names)
+    for position in range(n):
+        trace = messages.take(Trace)
+        if trace is None or trace.position != position:
+            return Difference(index, position, None, "status")
+        expected = prompt["trace_crc32"][position]
+        if len(trace.crcs) != len(expected):
+            raise _malformed(f"{len(expected)} tensors at each position", str(len(trace.crcs)))
+        for name, want, got in zip(names, expected, trace.crcs, strict=True):
+            if want != got:
+                return Difference(index, position, name.layer, name.tensor, name.slot)
+        logits = messages.require(Logits)
+        difference = _compare_logits(index, position, from_hex(prompt["logits"][position]), logits.values)
+        if difference is not None:
+            return difference
+    full = messages.require(FullLogits)
+    difference = _compare_logits(index, n - 1, from_hex(prompt["logits"][-1]), full.values)
+    status = messages.require(Status)
+    if difference is None and status.code != 0:
+        return Difference(index, n - 1, None, "status", None, 0, _bits(0), _bits(status.code))
+    return difference
+
+
+def _compare_range(
+    messages: _Messages, index: int, prompt: dict[str, Any], names: list[TraceName]
+) -> Difference | None:
+    """Golden left the range: the target must say so at the same position."""
+    position = 0
+    while messages.take(Trace) is not None:
+        messages.require(Logits)
+        position += 1
+    messages.take(FullLogits)
+    status = messages.require(Status)
+    if status.code == ERR_RANGE and position == prompt["range_at"]:
+        return None
+    return Difference(index, position, None, "status", None, 0, _bits(ERR_RANGE), _bits(status.code))
+
+
+def _compare_logits(prompt: int, position: int, expected: F32Array, got: F32Array) -> Difference | None:
+    return _first_element(Difference(prompt, position, None, "logits"), expected, got)
+
+
+def _first_element(place: Difference, expected: npt.NDArray[Any], got: npt.NDArray[Any]) -> Difference | None:
+    """The first element whose bits differ; `place` completed with it."""
+    want, have = (np.ascontiguousarray(a).view(np.uint32) for a in (expected, got))
+    if want.shape != have.shape:
+        raise _malformed(f"{want.size} elements of {place.tensor}", str(have.size))
+    differing = np.flatnonzero(want != have)
+    if not differing.size:
+        return None
+    at = int(differing[0])
+    bits = (f"{int(want[at]):#010x}", f"{int(have[at]):#010x}")
+    return Difference(place.prompt, place.position, place.layer, place.tensor, place.slot, at, *bits)
+
+
+def _locate(
+    run: Run, found: Difference, prompt: dict[str, Any], names: list[TraceName], tensors: Tensors | None
+) -> Difference:
+    """The element of a difference that only a CRC has shown, by running target and golden model once more."""
+    if found.element is not None or tensors is None or found.tensor == "status":
+        return found
+    ids = prompt["ids"][: found.position + 1]
+    name = TraceName(found.layer, found.tensor, found.slot)
+    expected = tensors(ids, found.position)[name]
+    index = names.index(name)
+    for frame in run(verify_request(ids, dump=True) + END):
+        got = message(frame)
+        if isinstance(got, Dump) and got.position == found.position and got.index == index:
+            values = np.frombuffer(got.data, dtype=expected.dtype.newbyteorder("<")).astype(expected.dtype)
+            return _first_element(found, expected, values) or found
+    return found
+
+
+class _Messages:
+    """The target's messages in order, with one of lookahead."""
+
+    def __init__(self, frames: Iterator[Frame]) -> None:
+        self._frames = frames
+        self._next: Message | None = None
+
+    def take(self, kind: type[M]) -> M | None:
+        if self._next is None:
+            frame = next(self._frames, None)
+            if frame is None:
+                raise _malformed(f"a {kind.__name__} message", "the end of the response")
+            self._next = message(frame)
+        if not isinstance(self._next, kind):
+            return None
+        taken, self._next = self._next, None
+        return taken
+
+    def require(self, kind: type[M]) -> M:
+        taken = self.take(kind)
+        if taken is None:
+            raise _malformed(f"a {kind.__name__} message", type(self._next).__name__)
+        return taken
+
+
+def _bits(code: int) -> str:
+    return f"{struct.unpack('<I', struct.pack('<i', code))[0]:#010x}"
+
+
+def _malformed(expected: str, got: str) -> NoVerdict:
+    return NoVerdict(
+        "the target's answer",
+        expected=expected,
+        got=got,
+        hint="the firmware does not match the packed folder: build it again",
+    )
