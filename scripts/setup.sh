@@ -38,7 +38,7 @@ stage=${1-}
 case $stage in
 demo) commands=$demo_commands requirement=. stamps='demo' ;;
 test) commands=$test_commands requirement='.[test]' stamps='demo test' ;;
-*) fail 2 "setup.sh: expected 'demo' or 'test', got '$stage'" '`make demo` and `make setup` call this script' ;;
+*) fail 2 "setup.sh: expected 'demo' or 'test', got '$stage'" 'make demo and make setup call this script' ;;
 esac
 
 CDPATH='' cd -- "$(dirname -- "$0")/.." # every path below is relative to the checkout, whatever its name
