@@ -4,13 +4,7 @@
 
 const colibri_app_kind_t colibri_app_kind = {'G', 1};
 
-/* ALIAS: the prompt's ids lie where its logits will be: they are read before the last token is computed. A prompt longer than
- * the vocabulary is read in pieces while it is computed. */
-static union {
-    float logits[COLIBRI_VOCAB_SIZE];
-    int32_t ids[COLIBRI_VOCAB_SIZE];
-} buffer;
-
+/* The ids are read into the logits' place. A prompt longer than the vocabulary is read in pieces while it is computed. */
 static colibri_status read_prompt(const colibri_model_t *model, colibri_request_t *request, int32_t *last_id)
 {
     colibri_status status = COLIBRI_OK;
@@ -23,17 +17,17 @@ static colibri_status read_prompt(const colibri_model_t *model, colibri_request_
     }
     while (n_ids > 0) {
         uint32_t n = n_ids < COLIBRI_VOCAB_SIZE ? n_ids : COLIBRI_VOCAB_SIZE;
-        colibri_request_read(request, buffer.ids, n * sizeof buffer.ids[0]);
+        colibri_request_read(request, colibri_app_logits.ids, n * sizeof colibri_app_logits.ids[0]);
         n_ids -= n;
         if (n_ids == 0) {
             if (colibri_request_end(request) != 0) {
                 return COLIBRI_APP_ERR_REQUEST;
             }
             n--;
-            *last_id = buffer.ids[n];
+            *last_id = colibri_app_logits.ids[n];
         }
         if (n > 0) {
-            status = colibri_forward(model, &colibri_app_state, buffer.ids, (int32_t)n, NULL, NULL);
+            status = colibri_forward(model, &colibri_app_state, colibri_app_logits.ids, (int32_t)n, NULL, NULL);
             if (status != COLIBRI_OK) {
                 return status;
             }
@@ -75,11 +69,11 @@ colibri_status colibri_app_answer(const colibri_model_t *model, colibri_request_
         status = read_prompt(model, request, &id);
     }
     for (uint32_t i = 0; i < n_new && status == COLIBRI_OK; i++) {
-        status = colibri_forward(model, &colibri_app_state, &id, 1, buffer.logits, NULL);
+        status = colibri_forward(model, &colibri_app_state, &id, 1, colibri_app_logits.values, NULL);
         if (status != COLIBRI_OK) {
             break;
         }
-        id = colibri_sample(buffer.logits, &sampling, &rng);
+        id = colibri_sample(colibri_app_logits.values, &sampling, &rng);
         if (id < 0) {
             return id;
         }

@@ -15,7 +15,6 @@ const colibri_app_kind_t colibri_app_kind = {'V', 0};
 #define LAYER_TENSORS (11 + ROUTER_TENSORS + 4 * COLIBRI_N_SLOTS)
 #define TRACE_TENSORS (1 + COLIBRI_N_LAYERS * LAYER_TENSORS + 2)
 
-static float logits[COLIBRI_VOCAB_SIZE];
 static int32_t ids[COLIBRI_MAX_SEQ];
 
 static struct {
@@ -73,7 +72,7 @@ static void note_stage(uint32_t stage, uint32_t layer)
     case COLIBRI_STAGE_ACT: note(layer, s->scratch + COLIBRI_SCRATCH_GATE, COLIBRI_FFN_WIDTH); break;
     case COLIBRI_STAGE_UP: note(layer, s->scratch + COLIBRI_SCRATCH_UP, COLIBRI_FFN_WIDTH); break;
     case COLIBRI_STAGE_FINAL_NORM: note(NO_LAYER, s->norm, COLIBRI_HIDDEN_SIZE); break;
-    case COLIBRI_STAGE_HEAD: note(NO_LAYER, logits, COLIBRI_VOCAB_SIZE); break;
+    case COLIBRI_STAGE_HEAD: note(NO_LAYER, colibri_app_logits.values, COLIBRI_VOCAB_SIZE); break;
     default: break;
     }
 }
@@ -88,7 +87,7 @@ static colibri_status trace_token(const colibri_model_t *model, const int32_t *i
     while (status == COLIBRI_MORE) {
         uint32_t stage = header->seq_len == 0 ? (uint32_t)COLIBRI_STAGE_EMBED : header->stage;
         uint32_t layer = header->layer;
-        status = colibri_step(model, &colibri_app_state, id, 1, logits, 0);
+        status = colibri_step(model, &colibri_app_state, id, 1, colibri_app_logits.values, 0);
         if (status >= 0) {
             note_stage(stage, layer);
         }
@@ -115,14 +114,14 @@ colibri_status colibri_app_answer(const colibri_model_t *model, colibri_request_
         crc = colibri_frame_write_u32(crc, trace.position);
         crc = colibri_frame_write_u32(crc, TRACE_TENSORS);
         colibri_frame_end(colibri_frame_write(crc, trace.crcs, sizeof trace.crcs));
-        colibri_app_write_logits('L', &trace.position, logits);
+        colibri_app_write_logits('L', &trace.position);
     }
     colibri_status status = colibri_state_init(&colibri_app_state, model);
     if (status == COLIBRI_OK) {
-        status = colibri_forward(model, &colibri_app_state, ids, n_ids, logits, NULL);
+        status = colibri_forward(model, &colibri_app_state, ids, n_ids, colibri_app_logits.values, NULL);
     }
     if (status == COLIBRI_OK) {
-        colibri_app_write_logits('F', NULL, logits);
+        colibri_app_write_logits('F', NULL);
     }
     return status;
 }

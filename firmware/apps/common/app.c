@@ -2,6 +2,7 @@
 #include "app.h"
 
 colibri_state_t colibri_app_state;
+colibri_app_logits_t colibri_app_logits;
 
 static void write_status(colibri_status status)
 {
@@ -59,12 +60,12 @@ int32_t colibri_app_read_ids(colibri_request_t *request, int32_t *ids, uint32_t 
     return colibri_request_end(request) == 0 ? (int32_t)n_ids : COLIBRI_APP_ERR_REQUEST;
 }
 
-void colibri_app_write_logits(char type, const uint32_t *position, const float *logits)
+void colibri_app_write_logits(char type, const uint32_t *position)
 {
-    uint32_t logits_bytes = COLIBRI_VOCAB_SIZE * (uint32_t)sizeof logits[0];
+    uint32_t logits_bytes = (uint32_t)sizeof colibri_app_logits.values;
     uint32_t crc = colibri_frame_begin(type, logits_bytes + (position == NULL ? 0u : 4u));
     if (position != NULL) {
         crc = colibri_frame_write_u32(crc, *position);
     }
-    colibri_frame_end(colibri_frame_write(crc, logits, logits_bytes));
+    colibri_frame_end(colibri_frame_write(crc, colibri_app_logits.values, logits_bytes));
 }

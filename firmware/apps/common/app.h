@@ -23,8 +23,15 @@ typedef struct {
 /* Given by each application. */
 extern const colibri_app_kind_t colibri_app_kind;
 
-/* The state of the sequence: the application's RAM, next to its logits and ids. */
+/* ALIAS: a prompt's ids may lie where the logits will be, until its last token is computed. */
+typedef union {
+    float values[COLIBRI_VOCAB_SIZE];
+    int32_t ids[COLIBRI_VOCAB_SIZE];
+} colibri_app_logits_t;
+
+/* The state of the sequence and the logits: an application's RAM, but for a few words. */
 extern colibri_state_t colibri_app_state;
+extern colibri_app_logits_t colibri_app_logits;
 
 /* Answer one request, but for the closing 'S' frame. The state is initialised.
  *
@@ -39,7 +46,7 @@ colibri_status colibri_app_answer(const colibri_model_t *model, colibri_request_
  */
 int32_t colibri_app_read_ids(colibri_request_t *request, int32_t *ids, uint32_t max_ids);
 
-/* Write a frame of u32 position, where it is not NULL, and COLIBRI_VOCAB_SIZE floats. */
-void colibri_app_write_logits(char type, const uint32_t *position, const float *logits);
+/* Write a frame of u32 position, where it is not NULL, and the logits. */
+void colibri_app_write_logits(char type, const uint32_t *position);
 
 #endif
