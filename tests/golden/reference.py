@@ -66,9 +66,7 @@ class Simulation:
     def attention(self, index: int, a: Attention, n: F64) -> F64:
         T = len(n)
         source = TraceName(index, "attn_norm", None)
-        q, k, v = (
-            self.product(f"layers.{index}.attn.{m}.weight", n, source).reshape(T, -1, a.head_dim) for m in "qkv"
-        )
+        q, k, v = (self.product(f"layers.{index}.attn.{m}.weight", n, source).reshape(T, -1, a.head_dim) for m in "qkv")
         q, k = self.rope(a, q) * a.scale, self.rope(a, k)
         if self.kv_q8:
             k, v = self.cached(k, TraceName(index, "k_rope", None)), self.cached(v, TraceName(index, "v", None))
@@ -138,7 +136,9 @@ class Simulation:
     def cached(self, x: F64, source: TraceName) -> F64:
         traced = self.traced(source, None, len(x))
         flat = x.reshape(-1, x.shape[-1])
-        return self.quantised(flat, x.shape[-1], None if traced is None else traced.reshape(flat.shape)).reshape(x.shape)
+        return self.quantised(flat, x.shape[-1], None if traced is None else traced.reshape(flat.shape)).reshape(
+            x.shape
+        )
 
     def traced(self, source: TraceName, tokens: npt.NDArray[Any] | None, n: int) -> npt.NDArray[np.float32] | None:
         if self.golden is None:

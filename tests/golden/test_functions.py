@@ -97,7 +97,7 @@ def test_against_forty_digits(name: str, ulps: float) -> None:
         unit = Decimal(float(np.spacing(np.float32(abs(exact)))))
         limit = Decimal(ulps) * unit if abs(exact) >= Decimal(SNAP) else Decimal(SNAP)
         assert abs(Decimal(float(actual)) - exact) <= limit, float(argument)
-        assert abs(Decimal(float(wide)) - exact) <= Decimal(1e-6) * unit, "the float64 reference itself"
+        assert abs(Decimal(float(wide)) - exact) <= Decimal("1e-6") * unit, "the float64 reference itself"
 
 
 def test_special_values() -> None:

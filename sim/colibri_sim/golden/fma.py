@@ -19,8 +19,9 @@ def fma(a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike) -> F32Array:
 
     Right for all bit patterns: subnormals, signed zeros, overflow, infinities. A NaN comes out as some NaN.
     """
-    p64, c64 = _product(a, b), np.asarray(c, dtype=np.float32).astype(np.float64)
     with np.errstate(all="ignore"):
+        a64, b64, c64 = (np.asarray(x, dtype=np.float32).astype(np.float64) for x in (a, b, c))
+        p64 = a64 * b64
         s = np.asarray(p64 + c64)
         unsafe = ((s.view(np.uint64) & _LOW_BITS) == _HALF_WAY) | ((np.abs(s) < _MIN_NORMAL) & (s != 0.0))
         if unsafe.any():
@@ -53,10 +54,3 @@ def round_to_odd(s: F64Array, p: F64Array, c: F64Array) -> F64Array:
     move = (error != 0.0) & ((bits & 1) == 0)
     outwards = (error > 0.0) == (s > 0.0)
     return np.where(move, bits + np.where(outwards, 1, -1), bits).view(np.float64)
-
-
-def _product(a: npt.ArrayLike, b: npt.ArrayLike) -> F64Array:
-    """The exact product: 48 bits fit float64, and so do all exponents."""
-    with np.errstate(all="ignore"):
-        a64 = np.asarray(a, dtype=np.float32).astype(np.float64)
-        return np.asarray(a64 * np.asarray(b, dtype=np.float32).astype(np.float64))

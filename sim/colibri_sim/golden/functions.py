@@ -98,7 +98,7 @@ def rsqrt(v: npt.ArrayLike) -> F32Array:
 
 
 def dot8(a: F32Array, b: F32Array) -> F32Array:
-    """Dot product in eight lanes over the last axis (section 4); snapped operands, leading axes broadcast.
+    """Dot product in eight lanes over the last axis (section 4); snapped operands of as many axes, which broadcast.
 
     Not snapped: the formula that uses it does that.
     """

@@ -140,6 +140,7 @@ class GoldenModel:
         x = self.emit(call, "attn_residual", self.residual(x, o), ranged=True)
         n = self.emit(call, "ffn_norm", self.norm(x, prefix + "ffn_norm.weight"), ranged=True)
         y = self.ffn(call, prefix, layer.ffn, n)
+        check_snapped("sum of the experts", y)
         return self.emit(call, "ffn_residual", self.residual(x, y), ranged=True)
 
     def norm(self, x: F32Array, weight: str) -> F32Array:
