@@ -4,7 +4,7 @@
 #include "../common/cmsdk.h"
 
 #define UART0 0x59303000u
-#define FPGAIO_COUNTER 0x59302018u /* QEMU 7.2: rises at 10 MHz, 0.64 ticks an instruction with -icount shift=6 */
+#define FPGAIO_COUNTER 0x59302018u /* QEMU 7.2: rises at 20 MHz, 1.28 ticks an instruction with -icount shift=6 */
 #define UART_CLOCK_HZ 25000000u
 
 void colibri_board_init(void)
