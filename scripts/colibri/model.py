@@ -97,7 +97,11 @@ class Layer:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Everything about a model but its numbers. `max_seq` is the context length in tokens."""
+    """Everything about a model but its numbers.
+
+    max_seq   context length in tokens
+    norm_eps  a float32 value, at least 2**-40
+    """
 
     family: str
     vocab_size: int

@@ -81,7 +81,7 @@ BAD_VALUES: list[tuple[str, object, str]] = [
     ("rms_norm_eps", 0, "a number from"),
     ("rms_norm_eps", 2.0**-41, "a number from 9.09495e-13"),
     ("rms_norm_eps", "1e-5", "the string '1e-5'"),
-    ("rms_norm_eps", False, "false"),
+    ("rms_norm_eps", True, "true"),
     ("hidden_act", "gelu", "'silu'"),
     ("hidden_act", None, "null"),
     ("sliding_window", 0, "got 0"),

@@ -220,6 +220,16 @@ def test_keys_that_are_absent_mean_the_defaults_of_the_class(tmp_path: Path) -> 
     assert (config.bos_id, config.eos_ids, config.tied_head) == (1, (), False)
 
 
+def test_default_ids_that_the_vocabulary_is_too_small_for_mean_none(tmp_path: Path) -> None:
+    tiny = tc.mixtral()
+    del tiny.config["bos_token_id"], tiny.config["eos_token_id"]
+    tiny.config["vocab_size"] = 1
+    for name in ("model.embed_tokens.weight", "lm_head.weight"):
+        tiny.tensors[name] = tc.f32(np.ones((1, tc.H)))
+    config = load(tiny.write(tmp_path)).config
+    assert (config.bos_id, config.eos_ids) == (None, ())
+
+
 def test_the_default_theta_of_mixtral_is_a_million(tmp_path: Path) -> None:
     tiny = tc.mixtral()
     del tiny.config["rope_parameters"]

@@ -68,8 +68,7 @@ def bind(
             used[source.name] = math.prod(source.shape)
             continue
         tensor = _tensor(binding, source)
-        if tensor.name in tensors:
-            raise AssertionError(f"{tensor.name} bound twice")
+        assert tensor.name not in tensors, "a family binds a tensor twice"
         tensors[tensor.name] = tensor
         used[source.name] = used.get(source.name, 0) + math.prod(tensor.shape)
     _check_left_over(used, sources)

@@ -31,7 +31,7 @@ def to_float32(data: bytes, dtype: str, shape: tuple[int, ...]) -> F32Array:
 def check_range(values: F32Array, name: str, where: str) -> None:
     """Refuse NaN, infinities and |w| >= 2**50; the CheckpointError names the first such element in row-major order."""
     magnitudes = values.view(np.uint32) & np.uint32(0x7FFFFFFF)
-    if magnitudes.size == 0 or int(magnitudes.max()) < _LIMIT_BITS:
+    if int(magnitudes.max()) < _LIMIT_BITS:
         return
     first = np.unravel_index(int((magnitudes >= _LIMIT_BITS).argmax()), values.shape)
     index = ", ".join(str(int(i)) for i in first)
