@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each tiny model is compiled once a session."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from engine_tiny import Engine, compile_library, tiny_of
+
+
+@pytest.fixture(scope="session")
+def library_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ctypes.CDLL]:
+    built: dict[tuple[str, ...], ctypes.CDLL] = {}
+
+    def build(name: str, compiler: str = "gcc", *flags: str) -> ctypes.CDLL:
+        key = (name, compiler, *flags)
+        if key not in built:
+            folder: Path = tmp_path_factory.mktemp(name)
+            built[key] = compile_library(tiny_of(name), folder, compiler, *flags)
+        return built[key]
+
+    return build
+
+
+@pytest.fixture
+def engine_of(library_of: Callable[..., ctypes.CDLL]) -> Callable[..., Engine]:
+    return lambda name, *build: Engine(tiny_of(name), library_of(name, *build))
