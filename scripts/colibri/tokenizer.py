@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
 
 import tokenizers
 
-from colibri.errors import CheckpointError, UsageError
+from colibri.errors import CheckpointError
 
 _REPLACEMENT = "�"
 
@@ -35,32 +34,34 @@ class Tokenizer:
         """The text of ids, special tokens left out."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
 
-    def stream(self, ids: Iterable[int], context: list[int] | None = None) -> Iterator[str]:
-        """The text as ids arrive; joined it equals `decode` of them all. An unfinished UTF-8 sequence waits.
+    def stream(self, ids: Iterable[int], context: Sequence[int] = ()) -> Iterator[str]:
+        """The text of ids as they arrive; joined it equals `decode` of them all, whatever the split.
 
         context  ids that went before, whose text is not repeated
         """
-        before = list(context or [])
-        shown = self.decode(before)
+        streamer = Streamer(self, context)
         for token in ids:
-            before.append(token)
-            text = self.decode(before)
-            if text.startswith(shown) and not text.endswith(_REPLACEMENT):
-                yield text[len(shown) :]
-                shown = text
-            else:
-                yield ""
-        text = self.decode(before)
-        yield text[len(shown) :]
+            yield streamer.send(token)
+        yield streamer.finish()
 
 
-def load_tokenizer(raw: bytes | None, where: Path) -> Tokenizer:
-    """The checkpoint's tokenizer. Raises UsageError where it has none."""
-    if raw is None:
-        raise UsageError(
-            str(where),
-            expected="a checkpoint with a tokenizer.json",
-            got="none",
-            hint="give token ids instead: a --prompts file with lines `ids: 1 2 3`",
-        )
-    return Tokenizer(raw, f"{where}: tokenizer.json")
+class Streamer:
+    """Ids in, whole characters out: an unfinished UTF-8 sequence waits for its other bytes."""
+
+    def __init__(self, tokenizer: Tokenizer, context: Sequence[int] = ()) -> None:
+        self._tokenizer = tokenizer
+        self._ids = list(context)
+        self._shown = tokenizer.decode(self._ids)
+
+    def send(self, token: int) -> str:
+        """Take one id; return the text that became certain with it."""
+        self._ids.append(token)
+        text = self._tokenizer.decode(self._ids)
+        if text.endswith(_REPLACEMENT) or not text.startswith(self._shown):
+            return ""
+        new, self._shown = text[len(self._shown) :], text
+        return new
+
+    def finish(self) -> str:
+        """What still waits, as the tokenizer decodes it."""
+        return self._tokenizer.decode(self._ids)[len(self._shown) :]

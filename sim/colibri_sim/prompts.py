@@ -45,7 +45,11 @@ def read_prompts(path: Path, config: ModelConfig, tokenizer: Tokenizer | None) -
         raise UsageError(
             f"--prompts {path}", expected="a UTF-8 text file", got=str(error), hint="check the path"
         ) from error
-    prompts = [_prompt(line, f"{path}:{n}", config, tokenizer) for n, line in enumerate(lines, 1) if line.strip()]
+    prompts = [
+        parse_prompt(line, f"{path}:{n}", config.vocab_size, config.max_seq, tokenizer)
+        for n, line in enumerate(lines, 1)
+        if line.strip()
+    ]
     if not prompts:
         raise UsageError(
             f"--prompts {path}", expected="at least one prompt", got="none", hint="write one prompt a line"
@@ -53,34 +57,39 @@ def read_prompts(path: Path, config: ModelConfig, tokenizer: Tokenizer | None) -
     return prompts
 
 
-def _prompt(line: str, where: str, config: ModelConfig, tokenizer: Tokenizer | None) -> Prompt:
+def parse_prompt(line: str, where: str, vocab_size: int, max_seq: int, tokenizer: Tokenizer | None) -> Prompt:
+    """Text for the tokenizer, or ``ids: 1 2 3``. Raises UsageError for what the engine would refuse."""
     if line.startswith("ids:"):
-        try:
-            ids = tuple(int(word, 0) for word in line[4:].replace(",", " ").split())
-        except ValueError as error:
-            raise UsageError(where, expected="ids: followed by integers", got=line, hint="e.g. ids: 1 17 93") from error
-        prompt = Prompt(ids)
+        prompt = Prompt(parse_ids(line[4:], where))
     elif tokenizer is None:
         raise UsageError(
-            where, expected="`ids: ...`: the checkpoint has no tokenizer.json", got=line, hint="e.g. ids: 1 17 93"
+            where,
+            expected="token ids: the checkpoint has no tokenizer.json",
+            got=f"'{line}'",
+            hint="write ids, e.g. `ids: 1 17 93`",
         )
     else:
         prompt = Prompt(tuple(tokenizer.encode(line)), line)
-    check_ids(prompt.ids, where, config)
+    check_ids(prompt.ids, where, vocab_size, max_seq)
     return prompt
 
 
-def check_ids(ids: tuple[int, ...], where: str, config: ModelConfig) -> None:
+def parse_ids(text: str, where: str) -> tuple[int, ...]:
+    """Integers separated by commas or blanks. Raises UsageError."""
+    try:
+        return tuple(int(word, 0) for word in text.replace(",", " ").split())
+    except ValueError as error:
+        raise UsageError(where, expected="token ids", got=f"'{text.strip()}'", hint="e.g. 1,17,93") from error
+
+
+def check_ids(ids: tuple[int, ...], where: str, vocab_size: int, max_seq: int) -> None:
     """Refuse ids the engine would refuse. Raises UsageError."""
-    if not 1 <= len(ids) <= config.max_seq:
+    if not 1 <= len(ids) <= max_seq:
         raise UsageError(
-            where, expected=f"1 to {config.max_seq} tokens", got=str(len(ids)), hint="shorten it, or raise --max-seq"
+            where, expected=f"1 to {max_seq} tokens", got=str(len(ids)), hint="shorten it, or raise --max-seq"
         )
     for token in ids:
-        if not 0 <= token < config.vocab_size:
+        if not 0 <= token < vocab_size:
             raise UsageError(
-                where,
-                expected=f"ids from 0 to {config.vocab_size - 1}",
-                got=str(token),
-                hint="check the vocabulary size",
+                where, expected=f"ids from 0 to {vocab_size - 1}", got=str(token), hint="check the vocabulary size"
             )

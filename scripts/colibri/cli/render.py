@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -71,3 +72,9 @@ def _cell(value: object) -> str:
 
 def _numeric(text: str) -> bool:
     return text.replace(",", "").replace(".", "").replace("-", "").isdigit() or text == ""
+
+
+def number(value: Any) -> float | str:
+    """A float32 as JSON has it: the double of the same value, which reads back to the same bits; NaN and Inf as text."""
+    as_float = float(value)
+    return as_float if math.isfinite(as_float) else str(as_float)

@@ -10,14 +10,13 @@ from typing import Any
 
 import click
 
-from colibri.boards import list_boards, load_board
+from colibri.boards import list_boards
 from colibri.cli import options, render, targets, workflow
-from colibri.errors import ColibriError, DoesNotFit, NegativeVerdict, NoVerdict, ToolError, UsageError
+from colibri.errors import ColibriError, NegativeVerdict, NoVerdict, ToolError, UsageError
 from colibri.folder import Folder, is_folder
-from colibri.importers import load
-from colibri.quantise import Policy
-from colibri_sim.prompts import builtin_prompts, read_prompts
-from colibri_sim.vectors import golden_model, make_vectors, tensors_at
+from colibri.tokenizer import Tokenizer
+from colibri_sim.prompts import read_prompts
+from colibri_sim.vectors import make_vectors, tensors_at
 from colibri_sim.verify import Tensors, Verdict, verify
 
 
@@ -87,7 +86,7 @@ def command(
             raise UsageError(
                 "--all-boards", expected="a checkpoint and no -b", got="both", hint="a packed folder is for one board"
             )
-        chosen = [name for name in list_boards() if _fits(target, name, values)]
+        chosen = [name for name in list_boards() if workflow.fits(target, name, values)]
     run = _Runner(prompts, ["gcc", "llvm"] if toolchain == "all" else [toolchain], opt, jobs, timeout)
     several = len(chosen) > 1
     results: list[Result] = []
@@ -101,15 +100,6 @@ def command(
     if as_json:
         render.document({"results": [result.to_json() for result in results]})
     return _exit_code(results)
-
-
-def _fits(target: Path, name: str, values: dict[str, Any]) -> bool:
-    from colibri.layout.plan import make_plan
-
-    try:
-        return make_plan(load(target).config, load_board(name), options.settings_from(values)).fits
-    except (UsageError, DoesNotFit):
-        return False
 
 
 @dataclass(frozen=True)
@@ -142,46 +132,17 @@ class _Runner:
 
 def golden_tensors(folder: Folder) -> Tensors | None:
     """The golden model of the folder's checkpoint, to find a differing element; None where the checkpoint has gone."""
-    source = folder.manifest["source"]
-    path = Path(source["path"])
-    if not path.exists():
+    if not Path(folder.manifest["source"]["path"]).exists():
         return None
-
-    def tensors(ids: Any, position: int) -> Any:
-        return tensors_at(_golden(folder), ids, position)
-
-    return tensors
-
-
-def _golden(folder: Folder) -> Any:
-    settings = folder.manifest["settings"]
-    model = load(Path(folder.manifest["source"]["path"]))
-    if model.source_sha256 != folder.manifest["source"]["sha256"]:
-        raise UsageError(
-            folder.manifest["source"]["path"],
-            expected=f"the checkpoint with SHA-256 {folder.manifest['source']['sha256']} that was packed",
-            got=model.source_sha256,
-            hint="it was changed after packing: pack it again",
-        )
-    config = options.settings_from(
-        {
-            "quant": None,
-            "kv": None,
-            "max_seq": settings["max_seq"],
-            "weights_addr": None,
-            "expert_align": None,
-            "prefix": None,
-        }
-    ).apply(model.config)
-    return golden_model(model, config, Policy.parse(settings["quant"]).resolve(config), settings["kv"])
+    return lambda ids, position: tensors_at(workflow.golden_of(folder), ids, position)
 
 
 def _vectors_of(folder: Folder, prompts: Path) -> dict[str, Any]:
     """Vectors for prompts that were not packed: the golden model runs now, from the checkpoint."""
-    golden = _golden(folder)
+    golden = workflow.golden_of(folder)
     raw = folder.tokenizer_json()
-    tokenizer = workflow.Tokenizer(raw, str(folder.path)) if raw else None
-    chosen = read_prompts(prompts, golden.config, tokenizer) if prompts else builtin_prompts(golden.config, tokenizer)
+    tokenizer = Tokenizer(raw, str(folder.path)) if raw else None
+    chosen = read_prompts(prompts, golden.config, tokenizer)
     return make_vectors(golden, chosen, quant=folder.quant, kv=folder.manifest["settings"]["kv"])
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,9 @@ from colibri.layout.settings import Settings
 from colibri.model import Model
 from colibri.output import replaced_folder
 from colibri.packing import settings_json, write_folder
-from colibri.tokenizer import Tokenizer as Tokenizer
+from colibri.quantise import Policy
+from colibri.tokenizer import Tokenizer
+from colibri_sim.golden import GoldenModel
 from colibri_sim.prompts import builtin_prompts
 from colibri_sim.vectors import Prompt, golden_model, make_vectors
 
@@ -136,6 +138,37 @@ def _reusable(work: Path, checkpoint: Checkpoint, board: Board, settings: Settin
         and manifest["settings"] == wanted
         and (work / BOARD).read_bytes() == board.path.read_bytes()
     )
+
+
+def fits(checkpoint: Path, board: str, values: dict[str, Any]) -> bool:
+    """Whether a checkpoint fits a board with these options; an address that the board lacks is a no."""
+    try:
+        return make_plan(load(checkpoint).config, load_board(board), settings_from(values)).fits
+    except UsageError:
+        return False
+
+
+def golden_of(folder: Folder) -> GoldenModel:
+    """The golden model of the checkpoint a folder was packed from. Raises UsageError where that has changed or gone."""
+    source, settings = folder.manifest["source"], folder.manifest["settings"]
+    path = Path(source["path"])
+    if not path.exists():
+        raise UsageError(
+            str(path),
+            expected="the checkpoint that was packed",
+            got="nothing there",
+            hint="give the checkpoint instead",
+        )
+    model = load(path)
+    if model.source_sha256 != source["sha256"]:
+        raise UsageError(
+            str(path),
+            expected=f"the checkpoint that was packed, SHA-256 {source['sha256']}",
+            got=model.source_sha256,
+            hint="it has changed since: pack it again",
+        )
+    config = replace(model.config, max_seq=settings["max_seq"])
+    return golden_model(model, config, Policy.parse(settings["quant"]).resolve(config), settings["kv"])
 
 
 def board_of(folder: Folder) -> Board:

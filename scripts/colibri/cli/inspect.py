@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""colibri inspect: what is in an image, an ELF, a packed folder or a checkpoint."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import click
+
+from colibri.audit.elf import Elf
+from colibri.cli import options, render, workflow
+from colibri.errors import UsageError
+from colibri.folder import IMAGE, is_folder
+from colibri.image.format import MAGIC
+from colibri.image.reader import Image, read_image, verify_image
+
+_ELF_MAGIC = b"\x7fELF"
+
+
+@click.command("inspect")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--verify", "recompute", is_flag=True, help="Recompute every checksum of an image.")
+@options.JSON
+def command(file: Path, recompute: bool, as_json: bool) -> None:
+    """Show what is in FILE: an image, an ELF, a packed folder or a checkpoint."""
+    path = file / IMAGE if is_folder(file) else file
+    start = _start(path)
+    if recompute and start != MAGIC:
+        raise UsageError("--verify", expected="an image (model.bin)", got=str(file), hint="give the image itself")
+    if start == MAGIC:
+        image = read_image(path)
+        if recompute:
+            verify_image(image)
+        found = _image(image, recompute)
+    elif start[:4] == _ELF_MAGIC:
+        found = _elf(Elf.read(path))
+    else:
+        found = _checkpoint(file)
+    if as_json:
+        render.document(found)
+    else:
+        print(_text(found))
+
+
+def _start(path: Path) -> bytes:
+    if not path.exists():
+        raise UsageError(str(path), expected="a file or folder", got="nothing there", hint="check the path")
+    if path.is_dir():
+        return b""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(MAGIC))
+    except OSError as error:
+        raise UsageError(str(path), expected="a readable file", got=str(error), hint="check its permissions") from error
+
+
+def _image(image: Image, verified: bool) -> dict[str, Any]:
+    experts = [dataclasses.asdict(entry) for entry in image.experts]
+    return {
+        "kind": "image",
+        "header": image.fields,
+        "experts": experts,
+        "checksums": "hold" if verified else "not checked",
+    }
+
+
+def _elf(elf: Elf) -> dict[str, Any]:
+    return {"kind": "elf", "word_bits": elf.word_bits, "sections": [dataclasses.asdict(s) for s in elf.sections]}
+
+
+def _checkpoint(path: Path) -> dict[str, Any]:
+    model = workflow.read_checkpoint(path).model
+    config = dataclasses.asdict(model.config)
+    layers = config.pop("layers")
+    return {
+        "kind": "checkpoint",
+        "source_sha256": model.source_sha256,
+        "config": {**config, "layers": layers},
+        "tensors": [{"name": t.name, "shape": list(t.shape), "dtype": t.dtype, "source": t.source} for t in model],
+    }
+
+
+def _text(found: dict[str, Any]) -> str:
+    if found["kind"] == "image":
+        header = render.table(("field", "value"), [(k, str(v)) for k, v in found["header"].items()])
+        rows = [
+            (e["layer"], e["index"], f"{e['offset']:#x}", e["bytes"], f"{e['crc32']:#010x}") for e in found["experts"]
+        ]
+        experts = render.table(("layer", "expert", "offset", "bytes", "crc32"), rows)
+        return f"{header}\n\n{experts}\n\nchecksums: {found['checksums']}"
+    if found["kind"] == "elf":
+        rows = [
+            (
+                s["name"],
+                f"{s['address']:#010x}",
+                s["bytes"],
+                "rw" if s["writable"] else "rx" if s["executable"] else "r",
+            )
+            for s in found["sections"]
+        ]
+        return render.table(("section", "address", "bytes", ""), sections)
+    lines = list(_flat("", {**found["config"], "layers": _distinct(found["config"]["layers"])}))
+    tensors = render.table(
+        ("tensor", "shape", "dtype"),
+        [(t["name"], "x".join(map(str, t["shape"])), t["dtype"]) for t in found["tensors"]],
+    )
+    return "\n".join(lines) + "\n\n" + tensors
+
+
+def _distinct(layers: list[dict[str, Any]]) -> dict[str, Any]:
+    """Equal consecutive layers as one, named by their range."""
+    named: dict[str, Any] = {}
+    first = 0
+    for n in range(1, len(layers) + 1):
+        if n == len(layers) or layers[n] != layers[first]:
+            named[f"{first}" if n - first == 1 else f"{first}-{n - 1}"] = layers[first]
+            first = n
+    return named
+
+
+def _flat(prefix: str, value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [line for key, item in value.items() for line in _flat(f"{prefix}.{key}" if prefix else str(key), item)]
+    return [f"{prefix} = {value}"]

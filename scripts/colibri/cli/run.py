@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""colibri run: text in, text out, computed by the simulated board; the host only tokenises."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from colibri.boards import Board
+from colibri.cli import options, render, targets, workflow
+from colibri.errors import NoVerdict, UsageError
+from colibri.folder import Folder
+from colibri.tokenizer import Streamer, Tokenizer
+from colibri_sim.golden import Sampling
+from colibri_sim.prompts import parse_prompt
+from colibri_sim.qemu.frames import END, Status, Token, generate_request, message
+
+_N_DEFAULT = 200
+
+
+@click.command("run")
+@options.TARGET
+@options.BOARD
+@options.settings_options
+@click.option("-p", "--prompt", required=True, help="Text to continue, or `ids: 1 2 3`.")
+@click.option(
+    "-n", "n_tokens", type=options.IntegerType(1), default=_N_DEFAULT, show_default=True, help="New tokens at most."
+)
+@click.option("--temperature", type=float, help="0: greedy; otherwise 2**-7 to 2**7. [the checkpoint's]")
+@click.option(
+    "--top-k", type=options.IntegerType(0, (1 << 31) - 1), help="Only the k most likely; 0: all. [the checkpoint's]"
+)
+@click.option("--top-p", type=float, help="Only the most likely that reach this probability. [the checkpoint's]")
+@click.option("--seed", type=options.IntegerType(), default=0, show_default=True, help="Of the random generator.")
+@click.option("--greedy", is_flag=True, help="Always the most likely token.")
+@options.toolchain(allow_all=False)
+@options.OPT
+@options.JOBS
+@options.TIMEOUT
+@options.WORK
+@options.JSON
+def command(
+    target: Path,
+    board: str | None,
+    prompt: str,
+    n_tokens: int,
+    temperature: float | None,
+    top_k: int | None,
+    top_p: float | None,
+    seed: int,
+    greedy: bool,
+    toolchain: str,
+    opt: str,
+    jobs: int,
+    timeout: float | None,
+    work: Path | None,
+    as_json: bool,
+    **values: Any,
+) -> None:
+    """Continue a prompt on the simulated board; the text streams as it comes. With --json: one line a token."""
+    with workflow.packed(target, board, values, work) as folder:
+        chosen = workflow.board_of(folder)
+        sampling = _sampling(folder, temperature, top_k, top_p, seed, greedy)
+        elf = targets.built(folder, chosen, "generate", toolchain, opt, jobs)
+        story(folder, chosen, elf, prompt, n_tokens, sampling, timeout, as_json=as_json)
+
+
+def _sampling(
+    folder: Folder, temperature: float | None, top_k: int | None, top_p: float | None, seed: int, greedy: bool
+) -> Sampling:
+    """The checkpoint's defaults with what the command line says."""
+    default = folder.generation
+    wanted = 0.0 if greedy else temperature
+    try:
+        return Sampling(
+            default.temperature if wanted is None else wanted,
+            default.top_k if top_k is None else top_k,
+            default.top_p if top_p is None else top_p,
+            seed,
+        )
+    except ValueError as error:
+        raise UsageError(
+            "--temperature, --top-k, --top-p, --seed",
+            expected="values in range",
+            got=str(error),
+            hint="see colibri run -h",
+        ) from error
+
+
+def story(
+    folder: Folder,
+    board: Board,
+    elf: Path,
+    prompt: str,
+    n_tokens: int,
+    sampling: Sampling,
+    timeout: float | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Generate and show. Raises NoVerdict where the target ends with an error status."""
+    raw = folder.tokenizer_json()
+    tokenizer = Tokenizer(raw, f"{folder.path}: model_tokenizer.json") if raw else None
+    max_seq = int(folder.manifest["settings"]["max_seq"])
+    ids = list(parse_prompt(prompt, "-p", int(folder.manifest["vocab_size"]), max_seq, tokenizer).ids)
+    # the last token needs no place in the context
+    n_tokens = min(n_tokens, max_seq - len(ids) + 1)
+    request = generate_request(
+        ids,
+        n_tokens,
+        temperature=sampling.temperature,
+        top_k=sampling.top_k,
+        top_p=sampling.top_p,
+        seed=sampling.seed,
+        eos=folder.manifest["eos_ids"][:4],
+    )
+    limit = targets.timeout_for(folder, len(ids) + n_tokens, timeout)
+    new = _tokens(folder, board, elf, request + END, limit)
+    if as_json:
+        _json_lines(new, len(ids), tokenizer, ids)
+    else:
+        _text(new, tokenizer, ids)
+
+
+def _tokens(folder: Folder, board: Board, elf: Path, request: bytes, limit: float) -> Iterator[int]:
+    for frame in targets.frames(folder, board, elf, request, limit):
+        got = message(frame)
+        if isinstance(got, Token):
+            yield got.id
+        elif isinstance(got, Status) and got.code != 0:
+            raise NoVerdict(
+                board.name,
+                expected="status 0 from the engine",
+                got=f"status {got.code} at position {got.position}",
+                hint="firmware/include/colibri/status.h says what it means; colibri verify finds where",
+            )
+
+
+def _text(new: Iterator[int], tokenizer: Tokenizer | None, prompt: list[int]) -> None:
+    if tokenizer is None:
+        for token in new:
+            print(token, end=" ", flush=True)
+    else:
+        print(tokenizer.decode(prompt), end="", flush=True)
+        for text in tokenizer.stream(new, prompt):
+            sys.stdout.write(text)
+            sys.stdout.flush()
+    print()
+
+
+def _json_lines(new: Iterator[int], position: int, tokenizer: Tokenizer | None, prompt: list[int]) -> None:
+    """One line a token. `text` is what became readable with it: an unfinished character comes with a later one."""
+    text = Streamer(tokenizer, prompt) if tokenizer is not None else None
+    for count, token in enumerate(new):
+        render.line({"position": position + count, "id": token, "text": None if text is None else text.send(token)})

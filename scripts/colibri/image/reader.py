@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading an image back: its header, its expert directory, and whether every checksum holds."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from colibri.errors import ImageError
+from colibri.image.format import ENTRY, FIELDS, FIXED_BYTES, decode_header
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One expert of the directory: where it is, how large, and the CRC-32 of its bytes."""
+
+    layer: int
+    index: int
+    offset: int
+    bytes: int
+    crc32: int
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image's header and directory. fields: name -> value, texts decoded, hashes as hex."""
+
+    path: Path
+    fields: dict[str, int | str]
+    experts: tuple[Entry, ...]
+
+    def number(self, field: str) -> int:
+        """The value of a numeric field."""
+        value = self.fields[field]
+        assert isinstance(value, int)
+        return value
+
+
+def read_image(path: Path) -> Image:
+    """Read header and directory. Raises ImageError for what is no image, is cut short or contradicts itself."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(FIXED_BYTES)
+            values = decode_header(raw, str(path))
+            numbers = {name: value for name, value in values.items() if isinstance(value, int)}
+            _check_size(path, numbers)
+            file.seek(numbers["directory_offset"])
+            directory = file.read(ENTRY.size * numbers["directory_entries"])
+    except OSError as error:
+        raise ImageError(
+            str(path), expected="a readable file", got=error.strerror or str(error), hint="check it"
+        ) from error
+    if zlib.crc32(directory) != numbers["directory_crc32"]:
+        raise _damaged(path, "the expert directory", numbers["directory_crc32"], zlib.crc32(directory))
+    per_layer = max(numbers["n_experts"], 1)
+    experts = tuple(
+        Entry(i // per_layer, i % per_layer, *entry) for i, entry in enumerate(ENTRY.iter_unpack(directory))
+    )
+    for entry in experts:
+        if entry.offset + entry.bytes > numbers["image_bytes"]:
+            raise ImageError(
+                f"{path}: layer {entry.layer} expert {entry.index}",
+                expected=f"an end within {numbers['image_bytes']} bytes",
+                got=str(entry.offset + entry.bytes),
+                hint="pack the checkpoint again",
+            )
+    return Image(path, {f.name: _shown(f.code, values[f.name]) for f in FIELDS}, experts)
+
+
+def verify_image(image: Image) -> None:
+    """Recompute every CRC-32. Raises ImageError naming the first part that is damaged: an expert, the dense part, or the rest."""
+    data = image.path.read_bytes()
+    for entry in image.experts:
+        crc = zlib.crc32(data[entry.offset : entry.offset + entry.bytes])
+        if crc != entry.crc32:
+            raise _damaged(image.path, f"layer {entry.layer} expert {entry.index}", entry.crc32, crc)
+    start = image.number("dense_offset")
+    dense = zlib.crc32(data[start : start + image.number("dense_bytes")])
+    if dense != image.number("dense_crc32"):
+        raise _damaged(image.path, "the dense part", image.number("dense_crc32"), dense)
+    weights = zlib.crc32(data[image.number("header_bytes") :])
+    if weights != image.number("weights_crc32"):
+        raise _damaged(image.path, "the padding between the parts", image.number("weights_crc32"), weights)
+
+
+def _check_size(path: Path, numbers: dict[str, int]) -> None:
+    size = path.stat().st_size
+    if size != numbers["image_bytes"]:
+        raise ImageError(
+            str(path),
+            expected=f"{numbers['image_bytes']} bytes, as its header says",
+            got=f"{size} bytes",
+            hint="the file is cut short or has something appended; pack the checkpoint again",
+        )
+    if numbers["directory_offset"] + ENTRY.size * numbers["directory_entries"] > numbers["header_bytes"]:
+        raise ImageError(
+            f"{path}: directory_entries",
+            expected="a directory inside the header",
+            got=str(numbers["directory_entries"]),
+            hint="pack the checkpoint again",
+        )
+
+
+def _damaged(path: Path, part: str, expected: int, got: int) -> ImageError:
+    return ImageError(
+        f"{path}: {part}", expected=f"CRC-32 {expected:#010x}", got=f"{got:#010x}", hint="it is damaged: pack it again"
+    )
+
+
+def _shown(code: str, value: int | bytes) -> int | str:
+    if isinstance(value, int):
+        return value
+    return value.hex() if code in ("16s", "32s") else value.rstrip(b"\0").decode("utf-8", "replace")
