@@ -116,7 +116,9 @@ class _Table:
 
     def finish(self) -> None:
         for key in self._values:
-            raise self.error(key, "no such field", _Said("a field that Colibri does not know"), "remove it, or correct its name")
+            raise self.error(
+                key, "no such field", _Said("a field that Colibri does not know"), "remove it, or correct its name"
+            )
 
 
 class _Said(str):
@@ -130,7 +132,10 @@ def _load(path: Path) -> Board:
         raise BoardError(str(path), expected="a TOML file", got=str(error), hint="correct its syntax") from error
     except OSError as error:
         raise BoardError(
-            str(path), expected="a file that can be read", got=error.strerror or str(error), hint="check its permissions"
+            str(path),
+            expected="a file that can be read",
+            got=error.strerror or str(error),
+            hint="check its permissions",
         ) from error
     top = _Table(path, "", values)
     name = top.text("name")
@@ -228,7 +233,9 @@ def _regions(top: _Table, word_bits: int, mpu: str) -> tuple[Region, ...]:
                 )
         regions.append(region)
     if mpu != "none" and len(regions) > 5:
-        raise top.error("regions", "at most 5 regions, so that with the guard 6 of 8 MPU regions are used", len(regions))
+        raise top.error(
+            "regions", "at most 5 regions, so that with the guard 6 of 8 MPU regions are used", len(regions)
+        )
     return tuple(regions)
 
 

@@ -122,7 +122,14 @@ def _link(
     if board.linker_script is not None:
         address = int(folder.manifest["settings"]["weights_address"])
         (work / "board.ld").write_text(linker_script(board, address, options.app))
-        command += ["-nostdlib", "-nostartfiles", "-T", "board.ld", "-Wl,--fatal-warnings,--build-id=none", "-Wl,-z,noexecstack"]
+        command += [
+            "-nostdlib",
+            "-nostartfiles",
+            "-T",
+            "board.ld",
+            "-Wl,--fatal-warnings,--build-id=none",
+            "-Wl,-z,noexecstack",
+        ]
     command += [path.name for path in objects] + (["-lgcc"] if board.linker_script is not None else [])
     run([*command, "-o", "firmware.elf"], "linking", cwd=work)
     if board.image == "mapped":  # linked with libc: the engine by itself is what the audit looks at

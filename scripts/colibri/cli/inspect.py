@@ -91,7 +91,7 @@ def _text(found: dict[str, Any]) -> str:
         experts = render.table(("layer", "expert", "offset", "bytes", "crc32"), rows)
         return f"{header}\n\n{experts}\n\nchecksums: {found['checksums']}"
     if found["kind"] == "elf":
-        rows = [
+        sections = [
             (
                 s["name"],
                 f"{s['address']:#010x}",

@@ -112,7 +112,9 @@ class FrameDecoder:
     def finish(self) -> None:
         """The stream has ended: complain about a frame that was cut short."""
         if self._pending:
-            raise CorruptResponse(f"the stream ends inside a frame, {len(self._pending)} bytes after byte {self._consumed}")
+            raise CorruptResponse(
+                f"the stream ends inside a frame, {len(self._pending)} bytes after byte {self._consumed}"
+            )
 
     def _next(self) -> Frame | None:
         head = bytes(self._pending[:8])

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 from colibri.boards import Board
 from colibri.errors import ToolError, UsageError
 
-__all__ = ["console_command", "find_tool", "native_command", "simulator_command"]
+__all__ = ["console_command", "find_tool", "native_command", "probe_machine", "simulator_command"]
 
 # QEMU adds devices that need boot ROMs and terminals unless told not to; none of them is ever wanted.
 QUIET = ("-nic", "none", "-display", "none", "-monitor", "none", "-no-reboot")
@@ -55,6 +56,17 @@ def console_command(board: Board, elf: Path) -> list[str]:
         raise _no_simulator(board)
     uart = ("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console")
     return [*_machine(board), *QUIET, *uart, "-kernel", str(elf.absolute())]
+
+
+def probe_machine(board: Board, timeout_s: float) -> str | None:
+    """Start the machine, stopped and empty, and end it again; return its complaint, None where there is none."""
+    command = [*_machine(board), "-S", "-nic", "none", "-display", "none", "-serial", "none", "-monitor", "stdio"]
+    try:
+        result = subprocess.run(command, input="quit\n", capture_output=True, text=True, timeout=timeout_s, check=False)
+    except subprocess.TimeoutExpired:
+        return f"did not start within {timeout_s:g} s"
+    lines = [line for line in result.stderr.splitlines() if line.strip()]
+    return None if result.returncode == 0 else (lines or [f"exit status {result.returncode}"])[-1]
 
 
 def native_command(elf: Path, image: Path | None) -> list[str]:
