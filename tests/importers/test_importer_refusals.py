@@ -16,6 +16,7 @@ import tiny_checkpoint as tc
 from colibri.errors import CheckpointError, ColibriError, UsageError
 from colibri.importers import load
 from colibri.importers import safetensors as st
+from colibri.importers.files import opened, read_range
 
 
 def read_all(path: Path, **options: Any) -> None:
@@ -88,6 +89,7 @@ BAD_VALUES: list[tuple[str, object, str]] = [
     ("sliding_window", 4.5, "4.5"),
     ("layer_types", ["sliding_attention"], "the same attention in all layers"),
     ("layer_types", "full_attention", "the same attention in all layers"),
+    ("layer_types", 3, "the same attention in all layers"),
     ("tie_word_embeddings", 1, "true or false"),
     ("attention_bias", True, "biases are not supported"),
     ("mlp_bias", True, "biases are not supported"),
@@ -138,6 +140,12 @@ def test_a_bad_config_value_is_named(tmp_path: Path, key: str, value: object, sa
     tiny = tc.mixtral()
     tiny.config[key] = value
     check(tiny.write(tmp_path), "config.json", said)
+
+
+def test_kv_heads_must_divide_the_heads(tmp_path: Path) -> None:
+    tiny = tc.mixtral()
+    tiny.config |= {"num_attention_heads": 4, "num_key_value_heads": 3}
+    check(tiny.write(tmp_path), "num_key_value_heads", "divisor of num_attention_heads, 4")
 
 
 @pytest.mark.parametrize(
@@ -336,9 +344,21 @@ def test_a_file_that_changes_under_us_is_noticed(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-4])
     with pytest.raises(CheckpointError, match="it changed while being read"):
         tensor.read()
+    path.write_bytes(path.read_bytes() + bytes(4))
+    with pytest.raises(CheckpointError, match="it changed while being read"):
+        tensor.read()
     path.unlink()
     with pytest.raises(CheckpointError, match="no such file"):
         tensor.read()
+
+
+def test_a_file_that_ends_early_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(8))
+    with opened(path) as (_, state):
+        pass
+    with pytest.raises(CheckpointError, match="it changed while being read"):
+        list(read_range(path, state, 4, 5))
 
 
 def test_the_header_limit_is_that_of_the_reference_reader() -> None:

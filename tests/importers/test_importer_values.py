@@ -288,6 +288,39 @@ def test_a_family_is_known_by_its_architecture_alone(tmp_path: Path) -> None:
     assert load(tiny.write(tmp_path)).config.family == "mixtral"
 
 
+def test_a_config_need_not_name_its_architecture(tmp_path: Path) -> None:
+    tiny = tc.mixtral()
+    del tiny.config["architectures"]
+    assert load(tiny.write(tmp_path)).config.family == "mixtral"
+
+
+@pytest.mark.parametrize("config", [{}, {"num_key_value_heads": None}])
+def test_a_llama_without_kv_heads_has_as_many_as_heads(tmp_path: Path, config: dict[str, None]) -> None:
+    tiny = tc.llama()
+    del tiny.config["num_key_value_heads"]
+    tiny.config |= config
+    for name in ("k", "v"):
+        tiny.tensors[f"{tc.LAYER}self_attn.{name}_proj.weight"] = tc.f32(np.ones((tc.HEADS * tc.HEAD_DIM, tc.H)))
+    assert load(tiny.write(tmp_path)).config.layers[0].attention.n_kv_heads == tc.HEADS
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_the_number_of_experts_has_two_names(tmp_path: Path, both: bool) -> None:
+    tiny = tc.mixtral()
+    tiny.config["num_experts"] = tc.E
+    if not both:
+        del tiny.config["num_local_experts"]
+    router = load(tiny.write(tmp_path)).config.layers[0].ffn.router
+    assert router is not None
+    assert router.n_experts == tc.E
+
+
+def test_a_list_of_layer_types_that_are_all_alike_is_good(tmp_path: Path) -> None:
+    tiny = tc.mistral()
+    tiny.config["layer_types"] = ["sliding_attention"]
+    assert load(tiny.write(tmp_path)).config.layers[0].attention.window == 4
+
+
 def test_a_snapshot_of_the_hub_cache_is_links_into_its_blobs(tmp_path: Path) -> None:
     folder = tmp_path / "snapshots" / "0123"
     tc.mixtral().write(folder)
