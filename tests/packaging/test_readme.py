@@ -12,7 +12,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import readme
 
-# A command of the README, and what runs it. A new one is added here together with its test.
+# A command of the README, and what runs it. A new one is added here together with its test; those of `colibri` itself are
+# all run by test_readme_commands.py.
 KNOWN = {
     "make demo": "tests/packaging/bare_debian.sh",
     "make test": ".ci/run",
@@ -22,7 +23,7 @@ KNOWN = {
 
 def test_every_readme_command_is_known() -> None:
     shown = readme.commands((readme.ROOT / "README.md").read_text())
-    assert [line for line in shown if line not in KNOWN] == []
+    assert [line for line in shown if line not in KNOWN and not line.startswith(".venv/bin/colibri ")] == []
 
 
 def test_what_runs_a_readme_command_exists() -> None:
