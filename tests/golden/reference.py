@@ -61,7 +61,8 @@ class Simulation:
         return self.product(head, n, TraceName(None, "final_norm", None))
 
     def norm(self, x: F64, name: str) -> F64:
-        return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + self.config.norm_eps) * self.matrix(name)[0]
+        root = np.sqrt((x**2).mean(axis=-1, keepdims=True) + self.config.norm_eps)
+        return np.asarray(x / root * self.matrix(name)[0])
 
     def attention(self, index: int, a: Attention, n: F64) -> F64:
         T = len(n)
@@ -77,7 +78,7 @@ class Simulation:
         z[:, (back < 0) | (back >= (a.window or T))] = -np.inf
         p = np.exp(z - z.max(axis=-1, keepdims=True))
         p /= p.sum(axis=-1, keepdims=True)
-        return np.einsum("hts,shd->thd", p, v).reshape(T, -1)
+        return np.asarray(np.einsum("hts,shd->thd", p, v)).reshape(T, -1)
 
     def rope(self, a: Attention, x: F64) -> F64:
         angle = np.arange(len(x))[:, None, None] * np.array(a.rope.inv_freq)

@@ -61,13 +61,13 @@ def sparse(rng: np.random.Generator, low: int, high: int) -> F32:
 
 
 def signed_zeros(rng: np.random.Generator) -> F32:
-    return np.copysign(np.zeros(N, np.float32), random_bits(rng))
+    return np.asarray(np.copysign(np.zeros(N, np.float32), random_bits(rng)))
 
 
 def near(rng: np.random.Generator, x: F32, ulps: int = 3) -> F32:
     """x moved by a few units in its last place."""
     with np.errstate(all="ignore"):
-        return (x.view(np.int32) + rng.integers(-ulps, ulps + 1, x.size, dtype=np.int32)).view(np.float32)
+        return np.asarray(x.view(np.int32) + rng.integers(-ulps, ulps + 1, x.size, dtype=np.int32)).view(np.float32)
 
 
 def product(a: F32, b: F32) -> F32:
@@ -105,9 +105,10 @@ CASES: dict[str, Callable[[np.random.Generator], tuple[F32, F32, F32]]] = {
         (r.integers(0, 1 << 23, N, dtype=np.uint32) | (r.integers(0, 2, N, dtype=np.uint32) << 31)).view(np.float32),
     ),
     "subnormal half-way": lambda r: (
-        (r.integers(0, 64, N, dtype=np.uint32)).view(np.float32),
-        near(r, np.full(N, 0.5, np.float32), 2),
-        (r.integers(0, 64, N, dtype=np.uint32)).view(np.float32),
+        # The product is half the last place of c, but for its own last bits, which float64 loses beside c.
+        near(r, np.full(N, 2.0**-75, np.float32), 2),
+        near(r, np.full(N, 2.0**-75, np.float32), 2),
+        r.integers(1 << 21, 1 << 23, N, dtype=np.uint32).view(np.float32),
     ),
     "smallest normal": lambda r: (
         near(r, np.full(N, 2.0**-63, np.float32)),
