@@ -566,7 +566,7 @@ BAD_FOLDERS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "nothing there": (folder_missing, "nothing", "no such file"),
     "an empty folder": (folder_empty, "", "an empty folder"),
     "a file of another kind": (other_file, "notes.txt", "another kind"),
-    "no config.json": (no_config, "config.json", "no such file"),
+    "no config.json": (no_config, "config.json", "a file, got no such file"),
     "no weights": (no_weights, "", "a .safetensors file"),
     "pickles only": (pickles_only, "pytorch_model.bin", "pickle"),
     "a pickle": (pickle_named, "pytorch_model.bin", "pickle"),
