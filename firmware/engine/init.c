@@ -3,8 +3,6 @@
 #include "internal.h"
 #include "load.h"
 
-enum { HEADER_PAGE_BYTES = 4096 };
-
 static colibri_status check_header(const uint8_t *image)
 {
     if (memcmp(image + COLIBRI_HEADER_OFFSET_MAGIC, COLIBRI_HEADER_MAGIC, 8) != 0) {
@@ -13,7 +11,7 @@ static colibri_status check_header(const uint8_t *image)
     if (colibri_load_u32(image + COLIBRI_HEADER_OFFSET_FORMAT_VERSION) != COLIBRI_IMAGE_FORMAT_VERSION) {
         return COLIBRI_ERR_FORMAT_VERSION;
     }
-    if (colibri_load_u32(image + COLIBRI_HEADER_OFFSET_HEADER_BYTES) != HEADER_PAGE_BYTES ||
+    if (colibri_load_u32(image + COLIBRI_HEADER_OFFSET_HEADER_BYTES) != COLIBRI_HEADER_BYTES ||
         colibri_load_u64(image + COLIBRI_HEADER_OFFSET_IMAGE_BYTES) != COLIBRI_IMAGE_BYTES) {
         return COLIBRI_ERR_HEADER_BYTES;
     }
@@ -36,7 +34,7 @@ static colibri_status check_crc(const uint8_t *image)
         colibri_load_u32(image + COLIBRI_HEADER_OFFSET_HEADER_CRC32)) {
         return COLIBRI_ERR_HEADER_CRC;
     }
-    if (colibri_crc32(0, image + HEADER_PAGE_BYTES, (size_t)COLIBRI_IMAGE_BYTES - HEADER_PAGE_BYTES) !=
+    if (colibri_crc32(0, image + COLIBRI_HEADER_BYTES, (size_t)COLIBRI_IMAGE_BYTES - COLIBRI_HEADER_BYTES) !=
         colibri_load_u32(image + COLIBRI_HEADER_OFFSET_WEIGHTS_CRC32)) {
         return COLIBRI_ERR_WEIGHTS_CRC;
     }
@@ -76,7 +74,7 @@ colibri_status colibri_scrub_init(colibri_scrub_t *cursor)
     if (cursor == NULL) {
         return COLIBRI_ERR_NULL;
     }
-    cursor->offset = HEADER_PAGE_BYTES;
+    cursor->offset = COLIBRI_HEADER_BYTES;
     cursor->crc = 0;
     return COLIBRI_OK;
 }
@@ -90,7 +88,7 @@ colibri_status colibri_scrub(const colibri_model_t *model, colibri_scrub_t *curs
     if (cursor == NULL) {
         return COLIBRI_ERR_NULL;
     }
-    if (cursor->offset < HEADER_PAGE_BYTES || cursor->offset > COLIBRI_IMAGE_BYTES) {
+    if (cursor->offset < COLIBRI_HEADER_BYTES || cursor->offset > COLIBRI_IMAGE_BYTES) {
         return COLIBRI_ERR_CURSOR;
     }
     size_t left = (size_t)COLIBRI_IMAGE_BYTES - cursor->offset;
@@ -101,7 +99,7 @@ colibri_status colibri_scrub(const colibri_model_t *model, colibri_scrub_t *curs
         return COLIBRI_MORE;
     }
     uint32_t crc = cursor->crc;
-    cursor->offset = HEADER_PAGE_BYTES;
+    cursor->offset = COLIBRI_HEADER_BYTES;
     cursor->crc = 0;
     return crc == colibri_load_u32(model->image + COLIBRI_HEADER_OFFSET_WEIGHTS_CRC32) ? COLIBRI_OK : COLIBRI_ERR_WEIGHTS_CRC;
 }

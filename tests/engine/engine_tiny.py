@@ -267,7 +267,9 @@ class Scrub(ctypes.Structure):
 
 
 class Matrix(ctypes.Structure):
-    _fields_ = [(n, ctypes.c_uint32) for n in ("rows", "cols", "dtype", "group", "layout", "row_bytes", "scales_offset")]
+    _fields_ = [
+        (n, ctypes.c_uint32) for n in ("rows", "cols", "dtype", "group", "layout", "row_bytes", "scales_offset")
+    ]
 
 
 class Vector(ctypes.Structure):

@@ -75,7 +75,10 @@ def test_every_combination_draws_what_the_contract_says(ties: bool, engine_of: C
         assert engine.lib.colibri_rng_seed(ctypes.byref(theirs), ctypes.c_uint64(seed)) == 0
         z = (rng.integers(-3, 4, engine.case.vocab) if ties else rng.standard_normal(engine.case.vocab) * 5).astype(F)
         t = float(F(rng.choice([0, 2.0**-7, 0.3, 1, 1.7, 128])))
-        top_k, top_p = int(rng.choice([0, 1, 2, 5, 36, 37, 1000])), float(F(rng.choice([0, 1e-3, 0.3, 0.9, 0.999999, 1])))
+        top_k, top_p = (
+            int(rng.choice([0, 1, 2, 5, 36, 37, 1000])),
+            float(F(rng.choice([0, 1e-3, 0.3, 0.9, 0.999999, 1]))),
+        )
         want = expected(engine.lib, z, t, top_k, top_p, ours)
         logits = z.copy()
         assert want == sample(engine, logits, t, top_k, top_p, theirs), (trial, t, top_k, top_p)
@@ -107,7 +110,16 @@ def test_refused_arguments_change_nothing(engine_of: Callable[..., Engine]) -> N
     rng = Rng(77)
     before = z.tobytes()
     nan = float("nan")
-    for t, k, p in [(-1, 0, 1), (0.007, 0, 1), (129, 0, 1), (nan, 0, 1), (1, -1, 1), (1, 0, -0.5), (1, 0, 1.5), (1, 0, nan)]:
+    for t, k, p in [
+        (-1, 0, 1),
+        (0.007, 0, 1),
+        (129, 0, 1),
+        (nan, 0, 1),
+        (1, -1, 1),
+        (1, 0, -0.5),
+        (1, 0, 1.5),
+        (1, 0, nan),
+    ]:
         assert S["ERR_SAMPLING"] == sample(engine, z, t, k, p, rng)
     assert S["ERR_NULL"] == sample(engine, z, 1, 0, 1, None)
     good = ctypes.byref(Sampling(1, 0, 1))

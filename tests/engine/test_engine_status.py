@@ -12,7 +12,8 @@ from engine_tiny import Engine, Scrub, statuses, tiny_of
 
 S = statuses()
 NULL = ctypes.c_void_p(None)
-HEADER = {n: i for i, n in enumerate("magic position seq_len done stage layer slot unit status logits ids_hash".split())}
+WORDS = ["magic", "position", "seq_len", "done", "stage", "layer", "slot", "unit", "status", "logits", "ids_hash"]
+HEADER = {name: i for i, name in enumerate(WORDS)}
 
 
 @pytest.fixture
@@ -151,8 +152,9 @@ def test_init_has_a_status_for_each_field(engine: Engine) -> None:
         return engine.lib.colibri_init(ctypes.byref(engine.model), ctypes.c_void_p(engine.image.ctypes.data + at),
                                        ctypes.c_size_t(len(good) if n_bytes is None else n_bytes), flags)  # fmt: skip
 
-    assert S["ERR_NULL"] == engine.lib.colibri_init(None, ctypes.c_void_p(engine.image.ctypes.data), ctypes.c_size_t(len(good)), 0)
-    assert S["ERR_NULL"] == engine.lib.colibri_init(ctypes.byref(engine.model), None, ctypes.c_size_t(len(good)), 0)
+    n_bytes = ctypes.c_size_t(len(good))
+    assert S["ERR_NULL"] == engine.lib.colibri_init(None, ctypes.c_void_p(engine.image.ctypes.data), n_bytes, 0)
+    assert S["ERR_NULL"] == engine.lib.colibri_init(ctypes.byref(engine.model), None, n_bytes, 0)
     assert S["ERR_IMAGE_ALIGN"] == init(at=32)
     assert S["ERR_FLAGS"] == init(flags=2)
     assert S["ERR_IMAGE_BYTES"] == init(n_bytes=len(good) - 1)
@@ -194,8 +196,9 @@ def test_scrub_reads_every_byte_in_any_slices(engine: Engine) -> None:
     for n_bytes, damage in ((977, None), (2**32 - 1, None), (1000, 4096), (1000, len(engine.image) - 1)):
         if damage is not None:
             engine.image[damage] ^= 4
+        arguments = ctypes.byref(engine.model), ctypes.byref(cursor), ctypes.c_uint32(n_bytes)
         n_slices = 1
-        while (status := engine.lib.colibri_scrub(ctypes.byref(engine.model), ctypes.byref(cursor), ctypes.c_uint32(n_bytes))) == 1:
+        while (status := engine.lib.colibri_scrub(*arguments)) == 1:
             n_slices += 1
         assert (0 if damage is None else S["ERR_WEIGHTS_CRC"]) == status
         assert -(-(len(engine.image) - 4096) // n_bytes) == n_slices

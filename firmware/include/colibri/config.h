@@ -100,6 +100,11 @@
 
 /* ---- Derived ---- */
 
+/* The image's header pages; the weights follow. */
+#ifndef COLIBRI_HEADER_BYTES
+#define COLIBRI_HEADER_BYTES 4096u
+#endif
+
 #define COLIBRI_PAD8(n) (((n) + 7) / 8 * 8)
 #define COLIBRI_MAX(a, b) ((a) > (b) ? (a) : (b))
 

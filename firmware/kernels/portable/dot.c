@@ -11,6 +11,8 @@ float colibri_dot_portable(const float *a, const float *x, uint32_t n)
     for (; i + 8 <= n; i += 8) {
         COLIBRI_DOT8_STEP(A, X, i);
     }
-    COLIBRI_DOT8_TAIL(A, X, i, n);
+    if (i < n) {
+        COLIBRI_DOT8_TAIL(A, X, i, n);
+    }
     return COLIBRI_DOT8_END;
 }

@@ -24,12 +24,10 @@
         lane7 = colibri_fma(a((i) + 7), b((i) + 7), lane7); \
     } while (0)
 
-/* The last n - i < 8 elements. */
+/* The last n - i elements, 1 to 7. */
 #define COLIBRI_DOT8_TAIL(a, b, i, n)                             \
     do {                                                          \
-        if ((i) < (n)) {                                          \
-            lane0 = colibri_fma(a((i)), b((i)), lane0);           \
-        }                                                         \
+        lane0 = colibri_fma(a((i)), b((i)), lane0);               \
         if ((i) + 1 < (n)) {                                      \
             lane1 = colibri_fma(a((i) + 1), b((i) + 1), lane1);   \
         }                                                         \

@@ -13,7 +13,9 @@ float colibri_dot_q8_portable(const float *a, const int8_t *x, float scale, uint
     for (; i + 8 <= n; i += 8) {
         COLIBRI_DOT8_STEP(A, X, i);
     }
-    COLIBRI_DOT8_TAIL(A, X, i, n);
+    if (i < n) {
+        COLIBRI_DOT8_TAIL(A, X, i, n);
+    }
     return COLIBRI_DOT8_END;
 }
 

@@ -3,11 +3,20 @@
 
 #if COLIBRI_USE_Q8
 
-/* Four rows at a time share the loads of x: 2.25 instructions a MAC on a core with one-cycle loads and a multiply-accumulate.
- * More rows spill on Thumb (13 registers).
+/* Four rows at a time share the loads of x, eight columns the steps of the pointers: 2.5 instructions a MAC on a Cortex-M4. More
+ * rows spill on Thumb (13 registers).
  *
  * BOUND: 65536 * 127 * 127 < 2**31.
  */
+#define COLUMN(i)                 \
+    do {                          \
+        int32_t xi = xq[i];       \
+        acc0 += w0[i] * xi;       \
+        acc1 += w1[i] * xi;       \
+        acc2 += w2[i] * xi;       \
+        acc3 += w3[i] * xi;       \
+    } while (0)
+
 void colibri_matvec_q8_portable(float *out, const colibri_matrix_t *matrix, const uint8_t *weights, const colibri_vector_t *x,
                                 uint32_t row_begin, uint32_t row_end)
 {
@@ -25,27 +34,19 @@ void colibri_matvec_q8_portable(float *out, const colibri_matrix_t *matrix, cons
         int32_t acc1 = 0;
         int32_t acc2 = 0;
         int32_t acc3 = 0;
-        for (const int8_t *xq = x->quant; xq < x_end; xq += 4) {
-            acc0 += w0[0] * xq[0];
-            acc1 += w1[0] * xq[0];
-            acc2 += w2[0] * xq[0];
-            acc3 += w3[0] * xq[0];
-            acc0 += w0[1] * xq[1];
-            acc1 += w1[1] * xq[1];
-            acc2 += w2[1] * xq[1];
-            acc3 += w3[1] * xq[1];
-            acc0 += w0[2] * xq[2];
-            acc1 += w1[2] * xq[2];
-            acc2 += w2[2] * xq[2];
-            acc3 += w3[2] * xq[2];
-            acc0 += w0[3] * xq[3];
-            acc1 += w1[3] * xq[3];
-            acc2 += w2[3] * xq[3];
-            acc3 += w3[3] * xq[3];
-            w0 += 4;
-            w1 += 4;
-            w2 += 4;
-            w3 += 4;
+        for (const int8_t *xq = x->quant; xq < x_end; xq += 8) {
+            COLUMN(0);
+            COLUMN(1);
+            COLUMN(2);
+            COLUMN(3);
+            COLUMN(4);
+            COLUMN(5);
+            COLUMN(6);
+            COLUMN(7);
+            w0 += 8;
+            w1 += 8;
+            w2 += 8;
+            w3 += 8;
         }
         w0 = w3;
         out[row] = colibri_snap((float)acc0 * (scales[row] * x_scale));
