@@ -67,7 +67,9 @@ class Packs:
             self._folders[key] = self.pack(checkpoint(name), settings(quant, **others), board, ids)
         return self._folders[key]
 
-    def pack(self, source: Checkpoint, chosen: Settings, board: str = "linux-x86_64", ids: tuple[int, ...] = IDS) -> Folder:
+    def pack(
+        self, source: Checkpoint, chosen: Settings, board: str = "linux-x86_64", ids: tuple[int, ...] = IDS
+    ) -> Folder:
         out = self.new()
         pack(source, load_board(board), chosen, out, (Prompt(ids),))
         return read_folder(out)

@@ -71,10 +71,8 @@ class Row:
 
     def value(self, i: int) -> float:
         g = i // self.group
-        if self.multipliers:
-            scale = f32(Fraction(self.multipliers[g]) * Fraction(self.scales[0]))
-        else:
-            scale = self.scales[g]
+        many = bool(self.multipliers)
+        scale = f32(Fraction(self.multipliers[g]) * Fraction(self.scales[0])) if many else self.scales[g]
         return snap(f32(Fraction(self.q[i]) * Fraction(scale)))
 
 

@@ -18,7 +18,9 @@ def matrix(kind: str, rows: int, cols: int, seed: int = 0) -> F32Array:
     """A matrix of a kind of KINDS, float32 [rows, cols]."""
     rng = np.random.default_rng([seed, rows, cols])
     w = rng.normal(0, cols**-0.5, (rows, cols))
-    scale = {"normal": 1.0, "tiny": 2.0**-37, "at zero": 2.0**-31, "huge": 2.0**46, "subnormal": 2.0**-130}.get(kind, 1.0)
+    scale = {"normal": 1.0, "tiny": 2.0**-37, "at zero": 2.0**-31, "huge": 2.0**46, "subnormal": 2.0**-130}.get(
+        kind, 1.0
+    )
     if kind == "zeros":
         w = np.zeros((rows, cols))
     elif kind == "edges":

@@ -149,9 +149,7 @@ def refused(value: float, format_: str) -> CheckpointError:
 @pytest.mark.parametrize("value", [65520.0, -65520.0, 1e6, 2.0**49])
 def test_f16_refuses_what_it_cannot_hold(value: float) -> None:
     error = refused(value, "f16")
-    assert str(error) == (
-        f"file: t: element (1, 4): expected a magnitude below 65520, the range of f16, got {value!r}"
-    )
+    assert str(error) == (f"file: t: element (1, 4): expected a magnitude below 65520, the range of f16, got {value!r}")
     assert error.exit_code == 3
 
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from image.packs import checkpoint
 
 from colibri.errors import UsageError
 from colibri.quantise import PARTS, Format, Policy, parse_format, part_of
+from image.packs import checkpoint
 
 SPELLINGS = ["f32", "bf16", "f16"] + [f"{k}{g}" for k in ("q8", "q4") for g in ("", ":row", ":32", ":64", ":128")]
 
@@ -46,7 +46,8 @@ def test_format(text: str, kind: str, group: int, canonical: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "q", "q5", "Q8", "q8:", "q8:16", "q8:0", "q8:row:32", "q4:256", "f32:32", "f32:", "bf16:row", " q8", "q8 "]
+    "text",
+    ["", "q", "q5", "Q8", "q8:", "q8:16", "q8:0", "q8:row:32", "q4:256", "f32:32", "f32:", "bf16:row", " q8", "q8 "],
 )
 def test_format_refused(text: str) -> None:
     for whole in (text, f"default={text}"):

@@ -71,6 +71,16 @@ def read_image(path: Path) -> Image:
 def verify_image(image: Image) -> None:
     """Recompute every CRC-32. Raises ImageError naming the first part that is damaged: an expert, the dense part, or the rest."""
     data = image.path.read_bytes()
+    directory_end = image.number("directory_offset") + ENTRY.size * image.number("directory_entries")
+    gap = data[directory_end : image.number("header_bytes")]
+    if any(gap):
+        at = directory_end + next(i for i, byte in enumerate(gap) if byte)
+        raise ImageError(
+            f"{image.path}: the gap behind the expert directory",
+            expected="zeros",
+            got=f"{data[at]:#04x} at byte {at}",
+            hint="it is damaged: pack it again",
+        )
     for entry in image.experts:
         crc = zlib.crc32(data[entry.offset : entry.offset + entry.bytes])
         if crc != entry.crc32:
@@ -93,13 +103,21 @@ def _check_size(path: Path, numbers: dict[str, int]) -> None:
             got=f"{size} bytes",
             hint="the file is cut short or has something appended; pack the checkpoint again",
         )
-    if numbers["directory_offset"] + ENTRY.size * numbers["directory_entries"] > numbers["header_bytes"]:
-        raise ImageError(
-            f"{path}: directory_entries",
-            expected="a directory inside the header",
-            got=str(numbers["directory_entries"]),
-            hint="pack the checkpoint again",
-        )
+    n = numbers
+    rules = {
+        "header_bytes": (n["header_bytes"] <= size, "a header inside the image"),
+        "directory_offset": (n["directory_offset"] >= FIXED_BYTES, "a directory behind the header"),
+        "directory_entries": (
+            n["directory_offset"] + ENTRY.size * n["directory_entries"] <= n["header_bytes"]
+            and n["directory_entries"] == n["n_layers"] * max(n["n_experts"], 1),
+            "one entry for each expert of each layer, inside the header",
+        ),
+        "dense_offset": (n["dense_offset"] == n["header_bytes"], f"{n['header_bytes']}, right behind the header"),
+        "dense_bytes": (n["dense_offset"] + n["dense_bytes"] <= size, "a dense part inside the image"),
+    }
+    for field, (holds, expected) in rules.items():
+        if not holds:
+            raise ImageError(f"{path}: {field}", expected=expected, got=str(n[field]), hint="pack the checkpoint again")
 
 
 def _damaged(path: Path, part: str, expected: int, got: int) -> ImageError:

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A reader of packed folders written from docs/FORMAT.md and docs/NUMERICS.md 5 alone: standard library, nothing of ours."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HEADER = (
+    ("magic", "8s"), ("format_version", "I"), ("header_bytes", "I"), ("image_bytes", "Q"), ("config_hash", "16s"),
+    ("kernel_layout", "I"), ("weights_crc32", "I"), ("load_address", "Q"), ("n_layers", "I"), ("n_experts", "I"),
+    ("top_k", "I"), ("hidden_size", "I"), ("vocab_size", "I"), ("max_seq", "I"), ("directory_offset", "I"),
+    ("directory_entries", "I"), ("dense_offset", "Q"), ("dense_bytes", "Q"), ("dense_crc32", "I"),
+    ("directory_crc32", "I"), ("quant", "88s"), ("name", "20s"), ("source_sha256", "32s"), ("header_crc32", "I"),
+)  # fmt: skip
+ELEMENT_BITS = {"f32": 32, "bf16": 16, "f16": 16, "q8": 8, "q4": 4}
+
+
+def up(n: int, to: int) -> int:
+    return (n + to - 1) // to * to
+
+
+def snap(x: float) -> float:
+    return 0.0 if abs(x) < 2.0**-40 else x
+
+
+def f32(x: float) -> float:
+    return float(struct.unpack("<f", struct.pack("<f", x))[0])
+
+
+@dataclass
+class Block:
+    """A tensor: kind, group (0: the whole row), rows, cols, and where it is."""
+
+    kind: str
+    group: int
+    rows: int
+    cols: int
+    offset: int = 0
+
+    @property
+    def groups(self) -> int:
+        return -(-self.cols // self.group) if self.group else 1
+
+    @property
+    def row_bytes(self) -> int:
+        return up(self.cols, 8) * ELEMENT_BITS[self.kind] // 8
+
+    @property
+    def scales_offset(self) -> int:
+        return up(self.rows * self.row_bytes, 16)
+
+    @property
+    def bytes(self) -> int:
+        return self.scales_offset + self.rows * {"q8": 4 * self.groups, "q4": 4 + self.groups}.get(self.kind, 0)
+
+
+def block_of(entry: dict[str, Any]) -> Block:
+    kind, _, group = entry["format"].partition(":")
+    default = "32" if kind == "q4" else "row"
+    group = group or default
+    return Block(kind, 0 if group == "row" else int(group), *entry["shape"])
+
+
+class Reader:
+    """model.bin and manifest.json of a folder. Every rule of FORMAT.md that a reader can check is asserted."""
+
+    def __init__(self, folder: Path) -> None:
+        self.image = image = (folder / "model.bin").read_bytes()
+        self.manifest = json.loads((folder / "manifest.json").read_text())
+        values = struct.unpack_from("<" + "".join(code for _, code in HEADER), image)
+        self.header: dict[str, Any] = dict(zip((name for name, _ in HEADER), values, strict=True))
+        h = self.header
+        assert (h["magic"], h["format_version"], h["kernel_layout"]) == (b"COLIBRI\0", 1, 1)
+        assert (h["image_bytes"], len(image) % 4096, h["header_bytes"] % 4096) == (len(image), 0, 0)
+        assert h["header_crc32"] == zlib.crc32(image[:252])
+        assert h["weights_crc32"] == zlib.crc32(image[h["header_bytes"] :])
+        assert h["dense_offset"] == h["header_bytes"]
+        dense_end = h["dense_offset"] + h["dense_bytes"]
+        assert h["dense_crc32"] == zlib.crc32(image[h["dense_offset"] : dense_end])
+        end = h["directory_offset"] + 16 * h["directory_entries"]
+        directory = image[h["directory_offset"] : end]
+        assert h["directory_crc32"] == zlib.crc32(directory)
+        assert h["directory_entries"] == h["n_layers"] * max(h["n_experts"], 1)
+        assert h["header_bytes"] == up(end, 4096)
+        assert not any(image[end : h["header_bytes"]])
+        self.experts = list(struct.iter_unpack("<QII", directory))
+        for offset, n_bytes, crc in self.experts:
+            assert offset % 16 == n_bytes % 16 == 0
+            assert offset >= dense_end
+            assert crc == zlib.crc32(image[offset : offset + n_bytes])
+        self.blocks = {entry["name"]: block_of(entry) for entry in self.manifest["tensors"]}
+        self._place()
+
+    def _place(self) -> None:
+        """Offsets from the order of section 2; the manifest's must be the same."""
+        cursor = self.header["dense_offset"]
+        for name in self.dense_order():
+            cursor = self._put(name, cursor)
+        assert up(cursor, 16) == self.header["dense_offset"] + self.header["dense_bytes"]
+        for i, (offset, n_bytes, _) in enumerate(self.experts):
+            layer, index = divmod(i, max(self.header["n_experts"], 1))
+            block = f"experts.{index}" if self.header["n_experts"] else "ffn"
+            cursor = offset
+            for matrix in ("gate", "up", "down"):
+                cursor = self._put(f"layers.{layer}.{block}.{matrix}.weight", cursor)
+            assert up(cursor, 16) == offset + n_bytes
+        for entry in self.manifest["tensors"]:
+            block = self.blocks[entry["name"]]
+            assert (entry["offset"], entry["bytes"]) == (block.offset, block.bytes), entry["name"]
+
+    def dense_order(self) -> list[str]:
+        names = ["embed.weight"]
+        in_layer = ["attn_norm", "attn.q", "attn.k", "attn.v", "attn.o", "ffn_norm"]
+        in_layer += ["router"] * (self.header["n_experts"] > 0)
+        for layer in range(self.header["n_layers"]):
+            names += [f"layers.{layer}.{name}.weight" for name in in_layer]
+        names += ["final_norm.weight"] + ["head.weight"] * ("head.weight" in self.blocks)
+        return [*names, "rope.inv_freq"]
+
+    def _put(self, name: str, cursor: int) -> int:
+        self.blocks[name].offset = up(cursor, 16)
+        return self.blocks[name].offset + self.blocks[name].bytes
+
+    def values(self, name: str) -> list[list[float]]:
+        """The value used for each element."""
+        b = self.blocks[name]
+        return [[self._element(b, r, c) for c in range(b.cols)] for r in range(b.rows)]
+
+    def _element(self, b: Block, r: int, c: int) -> float:
+        image, row = self.image, b.offset + r * b.row_bytes
+        if b.kind == "f32":
+            return float(struct.unpack_from("<f", image, row + 4 * c)[0])
+        if b.kind == "bf16":
+            return float(struct.unpack("<f", b"\0\0" + image[row + 2 * c : row + 2 * c + 2])[0])
+        if b.kind == "f16":
+            return snap(float(struct.unpack_from("<e", image, row + 2 * c)[0]))
+        g = c // b.group if b.group else 0
+        scales = b.offset + b.scales_offset
+        if b.kind == "q8":
+            (s,) = struct.unpack_from("<f", image, scales + 4 * (r * b.groups + g))
+            return snap(f32(struct.unpack_from("<b", image, row + c)[0] * s))
+        (s,) = struct.unpack_from("<f", image, scales + 4 * r)
+        multiplier = image[scales + 4 * b.rows + r * b.groups + g]
+        nibble = image[row + c // 2] >> (4 * (c % 2)) & 15
+        return snap(f32((nibble - 16 if nibble > 7 else nibble) * f32(multiplier * s)))

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A second reader, written from docs/FORMAT.md, finds in model.bin what the golden model computes with."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from colibri.folder import Folder
+from colibri.quantise import Policy, store
+
+from .format_reader import Reader
+from .packs import Packs, checkpoint
+
+MIXED = "embedding=bf16,attention=q8:32,experts=q4,head=f16,default=q8"
+DENSE = "embedding=f16,attention=q4:row,dense=q8:64,head=bf16,default=f32"
+CASES = [
+    *(("mixtral_odd", q) for q in ("f32", "bf16", "f16", "q8", "q8:32", "q8:64", "q8:128", "q4", "q4:row", "q4:64")),
+    ("mixtral_odd", MIXED),
+    ("mixtral_tied", "q8"),
+    ("llama", DENSE),
+    ("llama_tied_rope3", "q4:128"),
+    ("mistral_swa", "default=q4"),
+]
+
+
+def reader(folder: Folder) -> Reader:
+    return Reader(folder.path)
+
+
+def test_reader_is_independent_and_short() -> None:
+    text = (Path(__file__).parent / "format_reader.py").read_text()
+    assert len(text.splitlines()) <= 150
+    for node in ast.walk(ast.parse(text)):
+        modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        modules += [a.name for a in node.names] if isinstance(node, ast.Import) else []
+        assert not any(m.split(".")[0] in ("colibri", "colibri_sim", "numpy", "image") for m in modules)
+
+
+@pytest.mark.parametrize(("name", "quant"), CASES)
+def test_every_tensor_is_read_back_bit_for_bit(packs: Packs, name: str, quant: str) -> None:
+    read = reader(packs.folder(name, quant))
+    model = checkpoint(name).model
+    policy = Policy.parse(quant).resolve(model.config)
+    expected = set(model.config.tensor_shapes()) | {"rope.inv_freq"}
+    assert set(read.blocks) == expected
+    for tensor in model.config.tensor_shapes():
+        stored = store(model.tensors[tensor], policy.format_of(tensor))
+        got = np.array(read.values(tensor), dtype=np.float32)
+        assert got.shape == (stored.rows, stored.cols)
+        assert np.array_equal(got.view(np.uint32), stored.values().view(np.uint32)), tensor
+    inv_freq = np.array(model.config.layers[0].attention.rope.inv_freq, dtype=np.float32)
+    got = np.array(read.values("rope.inv_freq"), dtype=np.float32)
+    assert np.array_equal(got.view(np.uint32), inv_freq[None].view(np.uint32))
+
+
+@pytest.mark.parametrize(("name", "quant"), CASES)
+def test_everything_between_the_numbers_is_zero(packs: Packs, name: str, quant: str) -> None:
+    """Gaps, row padding and alignment: what no block, header or directory covers."""
+    read = reader(packs.folder(name, quant))
+    covered = bytearray(len(read.image))
+    covered[: 256 + 16 * len(read.experts)] = b"\1" * (256 + 16 * len(read.experts))
+    for b in read.blocks.values():
+        elements = b.cols * {"f32": 4, "bf16": 2, "f16": 2, "q8": 1}.get(b.kind, 0) or -(-b.cols // 2)
+        for r in range(b.rows):
+            start = b.offset + r * b.row_bytes
+            assert not any(covered[start : start + elements]), "overlap"
+            covered[start : start + elements] = b"\1" * elements
+            if b.kind == "q4" and b.cols % 2:
+                assert read.image[start + elements - 1] >> 4 == 0
+        scales, n_bytes = b.offset + b.scales_offset, b.bytes - b.scales_offset
+        assert not any(covered[scales : scales + n_bytes])
+        covered[scales : scales + n_bytes] = b"\1" * n_bytes
+    image = np.frombuffer(read.image, dtype=np.uint8)
+    assert not image[np.frombuffer(covered, dtype=np.uint8) == 0].any()
+
+
+@pytest.mark.parametrize("name", ["mixtral_odd", "llama"])
+def test_header_says_what_was_packed(packs: Packs, name: str) -> None:
+    folder = packs.folder(name, "q8:32")
+    read, model = reader(folder), checkpoint(name).model
+    c, h = model.config, reader(folder).header
+    router = c.layers[0].ffn.router
+    assert (h["n_layers"], h["hidden_size"], h["vocab_size"], h["max_seq"]) == (
+        len(c.layers),
+        c.hidden_size,
+        c.vocab_size,
+        c.max_seq,
+    )
+    assert (h["n_experts"], h["top_k"]) == ((router.n_experts, router.top_k) if router else (0, 0))
+    assert h["quant"].rstrip(b"\0") == b"q8:32"
+    assert h["name"].rstrip(b"\0") == name.encode()
+    assert h["source_sha256"].hex() == model.source_sha256
+    assert hashlib.sha256(read.image).hexdigest() == folder.manifest["image"]["sha256"]
+
+
+@pytest.mark.parametrize("name", ["mixtral_odd", "llama"])
+def test_config_hash_is_that_of_the_header_text(packs: Packs, name: str) -> None:
+    """docs/FORMAT.md 4: the #define lines from COLIBRI_FORMAT_VERSION to COLIBRI_EXPERT_DOWN."""
+    folder = packs.folder(name, "q8")
+    lines = (folder.path / "model_config.h").read_text().splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("#define COLIBRI_FORMAT_VERSION "))
+    last = next(i for i, line in enumerate(lines) if line.startswith("#define COLIBRI_EXPERT_DOWN "))
+    digest = hashlib.sha256("\n".join(lines[first : last + 1]).encode()).digest()[:16]
+    assert reader(folder).header["config_hash"] == digest
+    words = ", ".join(f"0x{int.from_bytes(digest[i : i + 4], 'little'):08X}u" for i in range(0, 16, 4))
+    assert f"#define COLIBRI_CONFIG_HASH_WORDS {{ {words} }}" in lines
+
+
+def test_tensor_hashes_of_the_manifest_are_of_the_canonical_form(packs: Packs) -> None:
+    folder = packs.folder("mixtral_odd", MIXED)
+    model = checkpoint("mixtral_odd").model
+    policy = Policy.parse(MIXED).resolve(model.config)
+    for entry in folder.manifest["tensors"]:
+        if entry["name"] != "rope.inv_freq":
+            stored = store(model.tensors[entry["name"]], policy.format_of(entry["name"]))
+            assert entry["sha256"] == stored.sha256()
+
+
+def test_other_weights_of_the_same_shape_have_the_same_configuration(packs: Packs) -> None:
+    one, other = packs.folder("mixtral", "q8"), packs.folder("mixtral_bf16", "q8")
+    assert one.manifest["config_hash"] == other.manifest["config_hash"]
+    assert one.manifest["image"]["sha256"] != other.manifest["image"]["sha256"]
+    assert packs.folder("mixtral", "q8:32").manifest["config_hash"] != one.manifest["config_hash"]
