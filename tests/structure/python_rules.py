@@ -107,6 +107,5 @@ def _talk(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
             continue
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _TALKS:
             yield node, node.func.id
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            if (node.value.id, node.attr) in _ENDS:
-                yield node, f"{node.value.id}.{node.attr}"
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            yield from ((node, f"{a}.{b}") for a, b in _ENDS if (a, b) == (node.value.id, node.attr))
