@@ -4,6 +4,9 @@
 model.bin            the image                      model_config.h        what the engine is compiled against
 model.hex            the same as Intel HEX          model_tokenizer.json  the checkpoint's tokenizer
 manifest.json        what was packed, and how       vectors.json          what the golden model says
+BOARD.toml           the board's description        origin.json           where the inputs lay
+
+All but origin.json is the same on every machine; origin.json is for this one only and may be left out of a release.
 """
 
 from __future__ import annotations
@@ -11,21 +14,42 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from colibri.errors import ImageError, UsageError
 from colibri.model import Generation
 
 SCHEMA_VERSION = 1
-IMAGE, HEX, CONFIG, TOKENIZER, MANIFEST, VECTORS, BOARD = (
+IMAGE, HEX, CONFIG, TOKENIZER, MANIFEST, VECTORS, ORIGIN = (
     "model.bin",
     "model.hex",
     "model_config.h",
     "model_tokenizer.json",
     "manifest.json",
     "vectors.json",
-    "board.toml",
+    "origin.json",
 )
+
+_MANIFEST_FIELDS: dict[str, type] = {
+    "name": str,
+    "source.sha256": str,
+    "settings.board": str,
+    "settings.quant": str,
+    "settings.kv": str,
+    "settings.max_seq": int,
+    "settings.weights_address": int,
+    "settings.expert_align": int,
+    "config_hash": str,
+    "image.bytes": int,
+    "image.sha256": str,
+    "plan.ram.parts": dict,
+    "plan.offset_table_bytes": int,
+    "plan.macs_per_token": int,
+    "plan.weight_bytes_read_per_token": int,
+    "generation": dict,
+    "eos_ids": list,
+    "vocab_size": int,
+}
 
 
 @dataclass(frozen=True)
@@ -50,9 +74,24 @@ class Folder:
         """The checkpoint's sampling defaults."""
         return Generation(**self.manifest["generation"])
 
+    @property
+    def board_file(self) -> Path:
+        """The board's description as it was when the folder was packed."""
+        return self.path / f"{self.board_name}.toml"
+
     def vectors(self) -> dict[str, Any]:
         """vectors.json."""
-        return _read_json(self.path / VECTORS)
+        values = _read_json(self.path / VECTORS)
+        _check_fields(self.path / VECTORS, values, {"schema_version": int, "trace": list, "prompts": list})
+        return values
+
+    def origin(self, name: Literal["checkpoint", "board"]) -> Path | None:
+        """Where an input lay when the folder was packed; None where the folder does not say."""
+        if not (self.path / ORIGIN).exists():
+            return None
+        values = _read_json(self.path / ORIGIN)
+        _check_fields(self.path / ORIGIN, values, {name: str})
+        return Path(values[name])
 
     def tokenizer_json(self) -> bytes | None:
         """The tokenizer, where the checkpoint had one."""
@@ -68,11 +107,13 @@ def is_folder(path: Path) -> bool:
 def read_folder(path: Path) -> Folder:
     """Open a packed folder. Raises UsageError where there is none, ImageError where it is damaged."""
     if not is_folder(path):
+        there = path.exists()
+        command = f"{path} -b BOARD -o DIR" if there else f"CHECKPOINT -b BOARD -o {path}"
         raise UsageError(
             str(path),
             expected=f"a folder that `colibri pack` wrote, with {MANIFEST}",
-            got="no such folder" if not path.exists() else f"no {MANIFEST} in it",
-            hint=f"pack a checkpoint first: colibri pack CHECKPOINT -b BOARD -o {path}",
+            got=f"no {MANIFEST} in it" if there else "no such folder",
+            hint=f"pack a checkpoint first: colibri pack {command}",
         )
     manifest = _read_json(path / MANIFEST)
     if manifest.get("schema_version") != SCHEMA_VERSION:
@@ -82,6 +123,7 @@ def read_folder(path: Path) -> Folder:
             got=repr(manifest.get("schema_version")),
             hint="pack the checkpoint again with this version of colibri",
         )
+    _check_fields(path / MANIFEST, manifest, _MANIFEST_FIELDS)
     image = path / IMAGE
     size = image.stat().st_size if image.exists() else None
     if size != manifest["image"]["bytes"]:
@@ -92,6 +134,21 @@ def read_folder(path: Path) -> Folder:
             hint="pack the checkpoint again",
         )
     return Folder(path, manifest)
+
+
+def _check_fields(path: Path, values: dict[str, Any], fields: dict[str, type]) -> None:
+    """Each field (a path with dots) must be there and of its type. Raises ImageError naming the first that is not."""
+    for field, kind in fields.items():
+        value: Any = values
+        for key in field.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        if not isinstance(value, kind):
+            raise ImageError(
+                f"{path}: {field}",
+                expected=f"what `colibri pack` wrote, of type {kind.__name__}",
+                got="nothing" if value is None else type(value).__name__,
+                hint="the file was changed or is damaged: pack the checkpoint again",
+            )
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from colibri.errors import OutputError
+
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 _PERMISSION_HINT = "choose another folder with -o, or change its permissions"
 
@@ -21,12 +25,13 @@ def output_errors(target: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        no_space = error.errno in (28, 122)  # ENOSPC, EDQUOT
         raise OutputError(
             str(target),
             expected="a place that can be written",
             got=error.strerror or str(error),
-            hint="free space on that disk, or choose another folder with -o" if no_space else _PERMISSION_HINT,
+            hint="free space on that disk, or choose another folder with -o"
+            if error.errno in NO_SPACE
+            else _PERMISSION_HINT,
         ) from error
 
 
@@ -38,23 +43,24 @@ def replaced_folder(target: Path, marker: str) -> Iterator[Path]:
             it is refused and left alone.
     """
     with output_errors(target):
-        target = target.absolute()
-        if target.exists() and not _ours(target, marker):
-            raise OutputError(
-                str(target),
-                expected=f"a new or empty folder, or one that holds {marker}",
-                got="a folder with other files" if target.is_dir() else "a file",
-                hint="choose another folder with -o",
-            )
-        target.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        real = Path(os.path.realpath(target))
+        _check(real, marker)
+        if Path.cwd().is_relative_to(real):
+            raise _refused(real, "a folder that can be renamed", "the current folder", "start colibri from outside it")
+        new_parents = [parent for parent in real.parents if not parent.exists()]
+        # named before it is made, so that no signal can fall between making it and knowing it
+        work = _beside(real)
     try:
         with output_errors(target):
-            work.chmod(0o777 & ~_umask())
+            real.parent.mkdir(parents=True, exist_ok=True)
+            work.mkdir()
             yield work
-            _swap(work, target)
+            _swap(work, real, marker)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+        for parent in new_parents:
+            with contextlib.suppress(OSError):
+                parent.rmdir()  # only an empty one
 
 
 @contextlib.contextmanager
@@ -69,27 +75,53 @@ def replaced_file(target: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def _ours(target: Path, marker: str) -> bool:
-    return target.is_dir() and ((target / marker).exists() or not any(target.iterdir()))
+def _check(target: Path, marker: str) -> None:
+    """Refuse a target that is not ours to replace."""
+    parent = next(parent for parent in target.parents if parent.exists())
+    if not parent.is_dir():
+        raise _refused(target, "a path below a folder", f"{parent}, which is a file", "choose another folder with -o")
+    ours = target.is_dir() and ((target / marker).exists() or not any(target.iterdir()))
+    if target.exists() and not ours:
+        raise _refused(
+            target,
+            f"a new or empty folder, or one that holds {marker}",
+            "a folder with other files" if target.is_dir() else "a file",
+            "choose another folder with -o",
+        )
 
 
-def _swap(work: Path, target: Path) -> None:
+def _refused(target: Path, expected: str, got: str, hint: str) -> OutputError:
+    return OutputError(str(target), expected=expected, got=got, hint=hint)
+
+
+def _beside(target: Path) -> Path:
+    return target.parent / f".colibri-{secrets.token_hex(6)}"
+
+
+def _swap(work: Path, target: Path, marker: str) -> None:
     """Put `work` in the place of `target`; the old one is moved aside first, and back if that fails."""
-    if not target.exists():
-        work.rename(target)
-        return
-    aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
-    aside.rmdir()
-    target.rename(aside)
+    with _locked(target.parent):
+        _check(target, marker)
+        if not target.exists():
+            work.rename(target)
+            return
+        aside = _beside(target)
+        try:
+            target.rename(aside)
+            work.rename(target)
+        finally:
+            if aside.exists() and not target.exists():
+                aside.rename(target)
+            shutil.rmtree(aside, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One at a time, where the file system has locks: two commands may write the same folder at once."""
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        work.rename(target)
-    except OSError:
-        aside.rename(target)
-        raise
-    shutil.rmtree(aside, ignore_errors=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -10,7 +10,7 @@ from typing import Any
 
 from colibri.boards import Board
 from colibri.build.config_header import config_hash, config_header, config_macros
-from colibri.folder import BOARD, CONFIG, HEX, IMAGE, MANIFEST, SCHEMA_VERSION, TOKENIZER, VECTORS
+from colibri.folder import CONFIG, HEX, IMAGE, MANIFEST, ORIGIN, SCHEMA_VERSION, TOKENIZER, VECTORS
 from colibri.image.hexfile import LIMIT as HEX_LIMIT
 from colibri.image.hexfile import write_hex
 from colibri.image.writer import Written, write_image
@@ -24,7 +24,7 @@ def write_folder(
 ) -> None:
     """Write every file of a packed folder into an empty one."""
     policy = settings.policy.resolve(plan.config)
-    macros = config_macros(plan.config, policy, plan.layout, plan.state, settings.kv)
+    macros = _macros(plan, settings)
     digest = config_hash(macros)
     with (folder / IMAGE).open("w+b") as file:
         written = write_image(
@@ -35,13 +35,25 @@ def write_folder(
             write_hex(file, [(plan.weights_address, (folder / IMAGE).read_bytes())])
     title = f"{name} as {plan.quant} for {board.name}"
     header = config_header(macros, title=title, weights_address=plan.weights_address, prefix=settings.prefix)
-    (folder / CONFIG).write_text(header)
+    (folder / CONFIG).write_text(header, "utf-8")
     if model.tokenizer_json is not None:
         (folder / TOKENIZER).write_bytes(model.tokenizer_json)
     (folder / VECTORS).write_text(json.dumps(vectors, separators=(",", ":")) + "\n")
     manifest = _manifest(model, name, board, settings, plan, written, digest)
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
-    shutil.copyfile(board.path, folder / BOARD)
+    shutil.copyfile(board.path, folder / f"{board.name}.toml")
+    origin = {"checkpoint": str(model.path.resolve()), "board": str(board.path.resolve())}
+    (folder / ORIGIN).write_text(json.dumps(origin, indent=1) + "\n")
+
+
+def config_digest(plan: Plan, settings: Settings) -> bytes:
+    """The config hash that a folder of this plan has."""
+    return config_hash(_macros(plan, settings))
+
+
+def _macros(plan: Plan, settings: Settings) -> list[str]:
+    policy = settings.policy.resolve(plan.config)
+    return config_macros(plan.config, policy, plan.layout, plan.state, settings.kv)
 
 
 def _manifest(
@@ -51,7 +63,7 @@ def _manifest(
     return {
         "schema_version": SCHEMA_VERSION,
         "name": name,
-        "source": {"path": str(model.path.resolve()), "sha256": model.source_sha256},
+        "source": {"sha256": model.source_sha256},
         "settings": settings_json(plan, board, settings),
         "config_hash": digest.hex(),
         "image": {"bytes": plan.layout.image_bytes, "sha256": written.image_sha256},

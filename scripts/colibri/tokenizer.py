@@ -46,22 +46,27 @@ class Tokenizer:
 
 
 class Streamer:
-    """Ids in, whole characters out: an unfinished UTF-8 sequence waits for its other bytes."""
+    """Ids in, whole characters out: an unfinished UTF-8 sequence waits for its other bytes.
+
+    shown  the text that is certain so far: at first the context's
+    """
 
     def __init__(self, tokenizer: Tokenizer, context: Sequence[int] = ()) -> None:
         self._tokenizer = tokenizer
         self._ids = list(context)
-        self._shown = tokenizer.decode(self._ids)
+        self.shown = tokenizer.decode(self._ids).rstrip(_REPLACEMENT)
 
     def send(self, token: int) -> str:
         """Take one id; return the text that became certain with it."""
         self._ids.append(token)
         text = self._tokenizer.decode(self._ids)
-        if text.endswith(_REPLACEMENT) or not text.startswith(self._shown):
+        if text.endswith(_REPLACEMENT) or not text.startswith(self.shown):
             return ""
-        new, self._shown = text[len(self._shown) :], text
+        new, self.shown = text[len(self.shown) :], text
         return new
 
     def finish(self) -> str:
         """What still waits, as the tokenizer decodes it."""
-        return self._tokenizer.decode(self._ids)[len(self._shown) :]
+        text = self._tokenizer.decode(self._ids)
+        new, self.shown = text[len(self.shown) :], text
+        return new

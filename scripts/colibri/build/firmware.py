@@ -88,16 +88,17 @@ def sources(board: Board, app: App) -> list[Path]:
 
 def _compile(work: Path, folder: Folder, board: Board, toolchain: Toolchain, options: BuildOptions) -> list[Path]:
     firmware = data_path("firmware")
-    model = folder.path.resolve()
     common = [
         toolchain.compiler,
         *toolchain.compile_flags(options.opt),
+        # No path of this machine in the ELF: this one is renamed, and the model's is the current folder (toolchain.run).
+        # The second option is the one that reaches the assembler.
         f"-ffile-prefix-map={firmware}=firmware",
-        f"-ffile-prefix-map={model}=model",
+        f"-fdebug-prefix-map={firmware}=firmware",
         f"-I{firmware / 'include'}",
         f"-I{firmware}",
-        f"-I{model}",
-        f'-DCOLIBRI_WEIGHTS_FILE="{model / IMAGE}"',
+        "-I.",
+        f'-DCOLIBRI_WEIGHTS_FILE="{IMAGE}"',
         *(["-DCOLIBRI_SIMULATOR=1"] if options.simulator else []),
     ]
 
@@ -108,7 +109,9 @@ def _compile(work: Path, folder: Folder, board: Board, toolchain: Toolchain, opt
         extra = [] if hosted else ["-ffreestanding"]
         if name.name == "mem.c":  # a loop that becomes a call of memcpy must not be memcpy itself
             extra += {"gcc": ["-fno-tree-loop-distribute-patterns"], "llvm": ["-fno-builtin"]}[toolchain.name]
-        run([*common, *extra, "-c", str(source), "-o", str(target)], f"compiling {name}")
+        if name.name == "weights.S":  # data only, for which clang would record its temporary file
+            extra.append("-g0")
+        run([*common, *extra, "-c", str(source), "-o", str(target)], f"compiling {name}", cwd=folder.path)
         return target
 
     with ThreadPoolExecutor(max_workers=options.jobs) as pool:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shutil
 import subprocess
@@ -11,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from colibri.boards import Board
-from colibri.errors import ToolError
+from colibri.errors import OutputError, ToolError
 
 ToolchainName = Literal["gcc", "llvm"]
 OptLevel = Literal["0", "1", "2", "3", "s"]
@@ -64,7 +66,7 @@ def _which(program: str, package: str) -> str:
 
 
 def _version(compiler: str, name: ToolchainName) -> str:
-    text = run([compiler, "--version"], "the compiler's version").splitlines()[0]
+    text = (run([compiler, "--version"], "the compiler's version").splitlines() or ["nothing"])[0]
     match = re.search(r"(\d+)\.(\d+)(?:\.\d+)?", text)
     major = int(match.group(1)) if match else 0
     if match is None or major < _MINIMUM_MAJOR[name]:
@@ -78,8 +80,31 @@ def _version(compiler: str, name: ToolchainName) -> str:
 
 
 def run(command: list[str], what: str, cwd: Path | None = None) -> str:
-    """Run a compiler and return what it says on standard output. Raises ToolError with its first complaint."""
-    result = subprocess.run(command, cwd=cwd, capture_output=True, text=True, errors="replace", check=False)
+    """Run a compiler and return what it says on standard output.
+
+    cwd  the folder to run in. Compilers record it under the name that PWD gives it, here one that is the same everywhere.
+
+    Raises ToolError with its first complaint; OutputError where that is a full disk.
+    """
+    env = {**os.environ, "PWD": "/proc/self/cwd"}
+    try:
+        result = subprocess.run(
+            command, cwd=cwd, env=env, capture_output=True, text=True, errors="replace", check=False
+        )
+    except OSError as error:
+        raise ToolError(
+            command[0],
+            expected="a program that this machine can start",
+            got=error.strerror or str(error),
+            hint="install it again (colibri doctor)",
+        ) from error
+    if result.returncode and os.strerror(errno.ENOSPC) in result.stderr:
+        raise OutputError(
+            f"{Path(command[0]).name}: {what}",
+            expected="a place that can be written",
+            got=_first_complaint(result.stderr),
+            hint="free space where the output goes and in the folder for temporary files (TMPDIR)",
+        )
     if result.returncode:
         raise ToolError(
             f"{Path(command[0]).name}: {what}",

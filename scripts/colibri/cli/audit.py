@@ -10,6 +10,7 @@ import click
 
 from colibri.audit.claims import Claim, Subject, audit
 from colibri.build.firmware import RECORD, BuildOptions, build
+from colibri.build.products import ELF
 from colibri.cli import options, render, workflow
 from colibri.errors import NegativeVerdict, UsageError
 from colibri.folder import Folder, is_folder, read_folder
@@ -23,20 +24,26 @@ from colibri.folder import Folder, is_folder, read_folder
 @options.JSON
 def command(target: Path, board: str | None, work: Path | None, as_json: bool, **values: Any) -> int:
     """Prove the claims about every application built in DIR, or about one ELF in it; one line each."""
-    if target.is_file() and is_folder(target.parent.parent):
+    if target.name == ELF and target.is_file() and is_folder(target.parent.parent):
         folder = read_folder(target.parent.parent)
         return _show({target.parent.name: _audit(target.parent, folder)}, as_json)
-    if target.is_file() and target.suffix == ".elf":
+    if target.is_file() and _is_elf(target):
         raise UsageError(
-            str(target), expected="an ELF in a folder that colibri wrote", got="another place", hint="colibri audit DIR"
+            str(target),
+            expected=f"a {ELF} where `colibri build` wrote it: DIR/APP-TOOLCHAIN/{ELF}",
+            got="an ELF in another place",
+            hint="colibri audit DIR, with the folder that `colibri pack` wrote",
         )
     with workflow.packed(target, board, values, work) as folder:
-        builds = sorted(
-            path.parent for path in folder.path.glob(f"*/{RECORD}") if (path.parent / "firmware.elf").exists()
-        )
+        builds = sorted(path.parent for path in folder.path.glob(f"*/{RECORD}") if (path.parent / ELF).exists())
         if not builds:
             builds = [build(folder, workflow.board_of(folder), BuildOptions())]
         return _show({path.name: _audit(path, folder) for path in builds}, as_json)
+
+
+def _is_elf(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) == b"\x7fELF"
 
 
 def _audit(path: Path, folder: Folder) -> list[Claim]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from colibri.boards import list_boards
+from colibri.boards import load_board
 from colibri.build.firmware import RECORD
 from colibri.cli import options, render, targets, workflow
 from colibri.errors import NoVerdict
@@ -48,7 +48,9 @@ def command(
     """Count the instructions of each token, and report code, RAM and bytes of weights read, per board."""
     chosen: list[str | None] = list(boards)
     if not boards:
-        chosen = [None] if is_folder(target) else [n for n in list_boards() if workflow.fits(target, n, values)]
+        chosen = [None] if is_folder(target) else list(workflow.fitting_boards(target, values))
+    for board in boards:
+        load_board(board)  # all are known before the first is built
     results = []
     for name in chosen:
         place = work / name.replace("/", "_") if work and name and len(chosen) > 1 else work

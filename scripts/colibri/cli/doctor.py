@@ -67,7 +67,10 @@ def _simulator(board: Board, binary: str, package: str) -> Finding:
         path = find_tool(binary, package)
     except ToolError as error:
         return Finding(board.name, binary, False, error.got, package)
-    text = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    try:
+        text = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    except OSError as error:
+        return Finding(board.name, binary, False, error.strerror or str(error), package)
     version = text.splitlines()[0] if text else "unknown version"
     if board.qemu is None or board.qemu.machine is None:
         return Finding(board.name, binary, True, version)

@@ -49,6 +49,8 @@ def _start(path: Path) -> bytes:
         raise UsageError(str(path), expected="a file or folder", got="nothing there", hint="check the path")
     if path.is_dir():
         return b""
+    if not path.is_file():
+        raise UsageError(str(path), expected="a file or folder", got="something else", hint="check the path")
     try:
         with path.open("rb") as file:
             return file.read(len(MAGIC))

@@ -3,18 +3,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import importlib
+import io
 import os
 import signal
 import sys
 import traceback
 from types import FrameType
+from typing import NoReturn
 
 import click
 import rich_click
 
 from colibri.cli import render
-from colibri.errors import ColibriError, UsageError
+from colibri.errors import ColibriError, OutputError, UsageError
+from colibri.output import NO_SPACE
 
 COMMANDS = ("doctor", "boards", "plan", "pack", "build", "audit", "run", "verify", "bench", "golden", "inspect", "demo")
 
@@ -48,18 +53,35 @@ class Terminated(BaseException):
 
 def main() -> None:
     """Entry point of `colibri`."""
-    sys.exit(run(sys.argv[1:]))
+    _exit(sys.argv[1:])
 
 
 def pack_main() -> None:
     """Entry point of `colibri-pack`: the same as `colibri pack`."""
-    sys.exit(run(["pack", *sys.argv[1:]]))
+    _exit(["pack", *sys.argv[1:]])
+
+
+def _exit(args: list[str]) -> NoReturn:
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may be more than the locale can print
+    sys.exit(run(args))
 
 
 def run(args: list[str]) -> int:
     """Run one command line and return the process exit code. Errors go to stderr, and to stdout as JSON if asked."""
     signal.signal(signal.SIGTERM, _on_sigterm)
-    as_json = "--json" in args
+    try:
+        return _run(args, as_json="--json" in args)
+    except OSError as error:
+        _discard_output()
+        if not isinstance(error, BrokenPipeError):  # the reader has gone: there is nobody to say it to
+            render.error(_cannot_write(error), as_json=False)
+        return OutputError.exit_code
+    except (KeyboardInterrupt, Terminated):  # the second of two
+        return EXIT_SIGINT
+
+
+def _run(args: list[str], *, as_json: bool) -> int:
     try:
         code = colibri.main(args=args, prog_name="colibri", standalone_mode=False)
         sys.stdout.flush()
@@ -74,17 +96,32 @@ def run(args: list[str]) -> int:
         render.error(_usage_error(error), as_json=as_json)
         return UsageError.exit_code
     except (KeyboardInterrupt, click.Abort):
+        render.interrupted("SIGINT", as_json=as_json)
         return EXIT_SIGINT
     except Terminated:
-        return EXIT_SIGTERM
-    except BrokenPipeError:
-        # the reader of our output has gone: nothing left to say, and Python must not say so at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        render.interrupted("SIGTERM", as_json=as_json)
         return EXIT_SIGTERM
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in (errno.EPIPE, *NO_SPACE):
+            raise
         traceback.print_exc()
         render.bug(error, as_json=as_json)
         return EXIT_BUG
+
+
+def _cannot_write(error: OSError) -> OutputError:
+    return OutputError(
+        str(error.filename or "standard output or the folder for temporary files"),
+        expected="a place that can be written",
+        got=error.strerror or str(error),
+        hint="free space on that disk; TMPDIR names another folder for temporary files",
+    )
+
+
+def _discard_output() -> None:
+    """Nothing can be written there any more, and Python must not try at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _on_sigterm(signum: int, frame: FrameType | None) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -51,6 +52,22 @@ def _readable(digits: str) -> bool:
     return True
 
 
+class SecondsType(_ParamType):
+    """A time in seconds."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read the text. Fails as a usage error that states the rule."""
+        try:
+            seconds = float(value)
+        except ValueError:
+            seconds = math.nan
+        if not 0.1 <= seconds <= 1e6:
+            self.fail(f"'{value}' is not a number of seconds from 0.1 to 1000000", param, ctx)
+        return seconds
+
+
 class PrefixType(_ParamType):
     """A C identifier in lower case."""
 
@@ -90,9 +107,7 @@ OPT = click.option(
     "--opt", type=click.Choice(["0", "1", "2", "3", "s"]), default="2", show_default=True, help="Optimisation level."
 )
 JOBS = click.option("--jobs", type=IntegerType(1, 256), default=2, show_default=True, help="Compilers at once.")
-TIMEOUT = click.option(
-    "--timeout", type=click.FloatRange(min=0.1), help="Seconds for the simulator; default: from the plan."
-)
+TIMEOUT = click.option("--timeout", type=SecondsType(), help="Seconds for the simulator; default: from the plan.")
 
 
 def toolchain(*, allow_all: bool) -> Callable[[F], F]:
@@ -135,11 +150,11 @@ def settings_from(values: dict[str, Any]) -> Settings:
     )
 
 
-def given_settings(values: dict[str, Any]) -> list[str]:
-    """The settings options that were on the command line, spelt as there."""
-    spelling = {"quant": "-q", "kv": "--kv", "prefix": "--name"}
-    return [
-        f"{spelling.get(name, '--' + name.replace('_', '-'))} {values[name]}"
+def given_settings(values: dict[str, Any]) -> dict[str, str]:
+    """The settings options that were on the command line, and their values, spelt as there."""
+    spelling = {"quant": "-q", "prefix": "--name"}
+    return {
+        spelling.get(name, "--" + name.replace("_", "-")): f"{value:#x}" if name == "weights_addr" else str(value)
         for name in SETTING_NAMES
-        if values[name] is not None
-    ]
+        if (value := values[name]) is not None
+    }

@@ -31,28 +31,32 @@ def progress(text: str) -> None:
 
 def error(problem: ColibriError, *, as_json: bool) -> None:
     """Show an error: plain lines on stderr; with --json also the error document on stdout."""
+    print(f"error: {problem}\nhint:  {problem.hint}", file=sys.stderr)
     if as_json:
         fields = ("code", "where", "expected", "got", "hint")
-        document({"error": {name: getattr(problem, name) for name in fields}})
-    print(f"error: {problem}\nhint:  {problem.hint}", file=sys.stderr)
+        _error_line({name: getattr(problem, name) for name in fields})
 
 
 def bug(problem: Exception, *, as_json: bool) -> None:
     """Close the traceback of a bug of ours with what to do about it."""
     hint = "this is a bug of colibri; please report it with the traceback above and the command line"
+    name, text = type(problem).__name__, str(problem)
+    print(f"error: {name}: {text}\nhint:  {hint}", file=sys.stderr)
     if as_json:
-        document(
-            {
-                "error": {
-                    "code": "bug",
-                    "where": type(problem).__name__,
-                    "expected": "",
-                    "got": str(problem),
-                    "hint": hint,
-                }
-            }
-        )
-    print(f"error: {type(problem).__name__}: {problem}\nhint:  {hint}", file=sys.stderr)
+        _error_line({"code": "bug", "where": name, "expected": "no exception", "got": text, "hint": hint})
+
+
+def interrupted(signal_name: str, *, as_json: bool) -> None:
+    """Nothing to say to the user who did it; a program that reads JSON still gets its document."""
+    if as_json:
+        hint = "nothing half-written was left behind; run it again"
+        where, expected = "colibri", "to run to the end"
+        _error_line({"code": "interrupted", "where": where, "expected": expected, "got": signal_name, "hint": hint})
+
+
+def _error_line(fields: dict[str, str]) -> None:
+    """One line, so that it can also end a stream of lines."""
+    line({"error": fields})
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

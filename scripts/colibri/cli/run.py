@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -65,6 +64,7 @@ def command(
     with workflow.packed(target, board, values, work) as folder:
         chosen = workflow.board_of(folder)
         sampling = _sampling(folder, temperature, top_k, top_p, seed, greedy)
+        prompt_ids(folder, prompt)  # a prompt that is refused is refused before the build
         elf = targets.built(folder, chosen, "generate", toolchain, opt, jobs)
         story(folder, chosen, elf, prompt, n_tokens, sampling, timeout, as_json=as_json)
 
@@ -103,12 +103,10 @@ def story(
     as_json: bool,
 ) -> None:
     """Generate and show. Raises NoVerdict where the target ends with an error status."""
-    raw = folder.tokenizer_json()
-    tokenizer = Tokenizer(raw, f"{folder.path}: model_tokenizer.json") if raw else None
-    max_seq = int(folder.manifest["settings"]["max_seq"])
-    ids = list(parse_prompt(prompt, "-p", int(folder.manifest["vocab_size"]), max_seq, tokenizer).ids)
+    ids, tokenizer = prompt_ids(folder, prompt)
     # the last token needs no place in the context
-    n_tokens = min(n_tokens, max_seq - len(ids) + 1)
+    n_tokens = min(n_tokens, int(folder.manifest["settings"]["max_seq"]) - len(ids) + 1)
+    eos = folder.manifest["eos_ids"][:4]
     request = generate_request(
         ids,
         n_tokens,
@@ -116,14 +114,22 @@ def story(
         top_k=sampling.top_k,
         top_p=sampling.top_p,
         seed=sampling.seed,
-        eos=folder.manifest["eos_ids"][:4],
+        eos=eos,
     )
     limit = targets.timeout_for(folder, len(ids) + n_tokens, timeout)
     new = _tokens(folder, board, elf, request + END, limit)
     if as_json:
-        _json_lines(new, len(ids), tokenizer, ids)
+        _json_lines(new, n_tokens, eos, tokenizer, ids)
     else:
         _text(new, tokenizer, ids)
+
+
+def prompt_ids(folder: Folder, prompt: str) -> tuple[list[int], Tokenizer | None]:
+    """The ids of a prompt, and the tokenizer where there is one. Raises UsageError."""
+    raw = folder.tokenizer_json()
+    tokenizer = Tokenizer(raw, f"{folder.path}: model_tokenizer.json") if raw else None
+    vocab_size, max_seq = int(folder.manifest["vocab_size"]), int(folder.manifest["settings"]["max_seq"])
+    return list(parse_prompt(prompt, "-p", vocab_size, max_seq, tokenizer).ids), tokenizer
 
 
 def _tokens(folder: Folder, board: Board, elf: Path, request: bytes, limit: float) -> Iterator[int]:
@@ -145,15 +151,23 @@ def _text(new: Iterator[int], tokenizer: Tokenizer | None, prompt: list[int]) ->
         for token in new:
             print(token, end=" ", flush=True)
     else:
-        print(tokenizer.decode(prompt), end="", flush=True)
-        for text in tokenizer.stream(new, prompt):
-            sys.stdout.write(text)
-            sys.stdout.flush()
+        streamer = Streamer(tokenizer, prompt)
+        print(streamer.shown, end="", flush=True)
+        for token in new:
+            print(streamer.send(token), end="", flush=True)
+        print(streamer.finish(), end="")
     print()
 
 
-def _json_lines(new: Iterator[int], position: int, tokenizer: Tokenizer | None, prompt: list[int]) -> None:
+def _json_lines(
+    new: Iterator[int], n_tokens: int, eos: list[int], tokenizer: Tokenizer | None, prompt: list[int]
+) -> None:
     """One line a token. `text` is what became readable with it: an unfinished character comes with a later one."""
-    text = Streamer(tokenizer, prompt) if tokenizer is not None else None
+    streamer = Streamer(tokenizer, prompt) if tokenizer is not None else None
     for count, token in enumerate(new):
-        render.line({"position": position + count, "id": token, "text": None if text is None else text.send(token)})
+        text = None
+        if streamer is not None:
+            text = streamer.send(token)
+            if count + 1 == n_tokens or token in eos:
+                text += streamer.finish()
+        render.line({"position": len(prompt) + count, "id": token, "text": text})

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from colibri.boards import list_boards
+from colibri.boards import load_board
 from colibri.cli import options, render, targets, workflow
 from colibri.errors import ColibriError, NegativeVerdict, NoVerdict, ToolError, UsageError
 from colibri.folder import Folder, is_folder
@@ -86,7 +86,9 @@ def command(
             raise UsageError(
                 "--all-boards", expected="a checkpoint and no -b", got="both", hint="a packed folder is for one board"
             )
-        chosen = [name for name in list_boards() if workflow.fits(target, name, values)]
+        chosen = list(workflow.fitting_boards(target, values))
+    for board in boards:
+        load_board(board)  # all are known before the first is built
     run = _Runner(prompts, ["gcc", "llvm"] if toolchain == "all" else [toolchain], opt, jobs, timeout)
     several = len(chosen) > 1
     results: list[Result] = []
@@ -132,7 +134,8 @@ class _Runner:
 
 def golden_tensors(folder: Folder) -> Tensors | None:
     """The golden model of the folder's checkpoint, to find a differing element; None where the checkpoint has gone."""
-    if not Path(folder.manifest["source"]["path"]).exists():
+    origin = folder.origin("checkpoint")
+    if origin is None or not origin.exists():
         return None
     return lambda ids, position: tensors_at(workflow.golden_of(folder), ids, position)
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,14 +14,14 @@ from typing import Any
 from colibri.boards import Board, list_boards, load_board
 from colibri.cli import render
 from colibri.cli.options import given_settings, settings_from
-from colibri.errors import ImageError, UsageError
-from colibri.folder import BOARD, MANIFEST, Folder, is_folder, read_folder
+from colibri.errors import CheckpointError, DoesNotFit, ImageError, UsageError
+from colibri.folder import MANIFEST, Folder, is_folder, read_folder
 from colibri.importers import load
 from colibri.layout.plan import Plan, make_plan, require_fit
 from colibri.layout.settings import Settings
 from colibri.model import Model
-from colibri.output import replaced_folder
-from colibri.packing import settings_json, write_folder
+from colibri.output import output_errors, replaced_folder
+from colibri.packing import config_digest, settings_json, write_folder
 from colibri.quantise import Policy
 from colibri.tokenizer import Tokenizer
 from colibri_sim.golden import GoldenModel
@@ -43,21 +44,25 @@ class Checkpoint:
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """Import a checkpoint. Raises CheckpointError."""
+    """Import a checkpoint; its name is its folder's, without what cannot be printed. Raises CheckpointError."""
+    if is_folder(path):
+        origin = read_folder(path).origin("checkpoint")
+        raise UsageError(
+            str(path),
+            expected="a checkpoint",
+            got="a folder that `colibri pack` wrote",
+            hint=f"it was packed from {origin}" if origin else "give the checkpoint it was packed from",
+        )
     model = load(path)
-    return Checkpoint(model, path.resolve().name)
+    name = model.path.resolve().name
+    return Checkpoint(model, "".join(c if c.isprintable() else "?" for c in name))
 
 
 def board_for(name: str | None, checkpoint: Checkpoint, settings: Settings) -> Board:
     """The board of ``-b``. Without it, UsageError lists those on which the model fits."""
     if name is not None:
         return load_board(name)
-    fitting = []
-    for candidate in list_boards():
-        with contextlib.suppress(UsageError):
-            board = load_board(candidate)
-            if make_plan(checkpoint.model.config, board, settings).fits:
-                fitting.append(candidate)
+    fitting = _fitting(checkpoint.model, settings)
     raise UsageError(
         "-b",
         expected="a board",
@@ -77,10 +82,25 @@ def pack(checkpoint: Checkpoint, board: Board, settings: Settings, out: Path, pr
     )
     with replaced_folder(out, MANIFEST) as work:
         golden = golden_model(checkpoint.model, plan.config, policy, settings.kv)
-        chosen = list(prompts) or builtin_prompts(plan.config, checkpoint.tokenizer)
+        chosen = list(prompts) or _builtin_prompts(plan, checkpoint)
         vectors = make_vectors(golden, chosen, quant=plan.quant, kv=settings.kv)
         write_folder(work, checkpoint.model, checkpoint.name, board, settings, plan, vectors)
     return plan
+
+
+def _builtin_prompts(plan: Plan, checkpoint: Checkpoint) -> list[Prompt]:
+    """The built-in prompts. Raises CheckpointError where the tokenizer is not this model's."""
+    prompts = builtin_prompts(plan.config, checkpoint.tokenizer)
+    for prompt in prompts:
+        outside = next((i for i in prompt.ids if not 0 <= i < plan.config.vocab_size), None)
+        if outside is not None or not prompt.ids:
+            raise CheckpointError(
+                f"{checkpoint.model.path}: tokenizer.json",
+                expected=f"ids from 0 to {plan.config.vocab_size - 1}, the vocabulary of config.json",
+                got="no ids for a text" if outside is None else f"id {outside}",
+                hint="take the tokenizer.json that belongs to this model, or move it away to work with ids",
+            )
+    return prompts
 
 
 @contextlib.contextmanager
@@ -105,65 +125,112 @@ def packed(target: Path, board_name: str | None, values: dict[str, Any], work: P
             pack(checkpoint, board, settings, work)
         yield read_folder(work)
         return
-    with tempfile.TemporaryDirectory(prefix="colibri-") as temporary:
+    with contextlib.ExitStack() as stack:
+        with output_errors(Path("the folder for temporary files, TMPDIR")):
+            temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="colibri-"))
         folder = Path(temporary) / "packed"
         pack(checkpoint, board, settings, folder)
         yield read_folder(folder)
 
 
 def _refuse_settings(target: Path, board_name: str | None, values: dict[str, Any]) -> None:
-    given = ([f"-b {board_name}"] if board_name is not None else []) + given_settings(values)
+    given = {**({} if board_name is None else {"-b": board_name}), **given_settings(values)}
     if given:
-        source = read_folder(target).manifest["source"]["path"]
+        folder = read_folder(target)
+        wanted = {**_settings_of(folder), **given}
+        if given.get("-b", folder.board_name) != folder.board_name and "--weights-addr" not in given:
+            wanted.pop("--weights-addr", None)
+        source = folder.origin("checkpoint") or "CHECKPOINT"
+        command = ["colibri", "pack", str(source), *(word for option in wanted.items() for word in option)]
         raise UsageError(
-            given[0].split()[0],
+            next(iter(given)),
             expected=f"no packing options: {target} was packed already",
-            got=" ".join(given),
-            hint=f"pack again: colibri pack {source} {' '.join(given)} -o OTHER",
+            got=" ".join(f"{option} {value}" for option, value in given.items()),
+            hint=f"pack again: {shlex.join(command)} -o OTHER",
         )
+
+
+def _settings_of(folder: Folder) -> dict[str, str]:
+    """The options that would pack this folder again, defaults left out."""
+    settings, board = folder.manifest["settings"], board_of(folder)
+    name = board.name if board.name in list_boards() else str(folder.origin("board") or folder.board_file)
+    options = {"-b": name, "-q": folder.quant, "--max-seq": str(settings["max_seq"])}
+    if settings["kv"] != "f32":
+        options["--kv"] = settings["kv"]
+    if settings["weights_address"] not in {0, *(board.region(name).origin for name in board.weights_regions)}:
+        options["--weights-addr"] = f"{settings['weights_address']:#x}"
+    if settings["expert_align"] != Settings().expert_align_bytes(board):
+        options["--expert-align"] = str(settings["expert_align"])
+    if settings["prefix"] is not None:
+        options["--name"] = settings["prefix"]
+    return options
 
 
 def _reusable(work: Path, checkpoint: Checkpoint, board: Board, settings: Settings) -> bool:
     """Whether `work` holds this checkpoint, packed for this board with these settings."""
     if not is_folder(work):
         return False
+    model = checkpoint.model
+    plan = make_plan(model.config, board, settings)
     try:
-        manifest = read_folder(work).manifest
+        folder = read_folder(work)
+        origin = folder.origin("checkpoint")
     except ImageError:
         return False
-    plan = make_plan(checkpoint.model.config, board, settings)
-    wanted = settings_json(plan, board, settings)
+    manifest = folder.manifest
     return bool(
-        manifest["source"]["sha256"] == checkpoint.model.source_sha256
-        and manifest["settings"] == wanted
-        and (work / BOARD).read_bytes() == board.path.read_bytes()
+        manifest["source"]["sha256"] == model.source_sha256
+        and manifest["settings"] == settings_json(plan, board, settings)
+        and manifest["config_hash"] == config_digest(plan, settings).hex()
+        # what the source's hash does not cover
+        and manifest["generation"] == vars(model.generation)
+        and manifest["eos_ids"] == list(plan.config.eos_ids)
+        and folder.tokenizer_json() == model.tokenizer_json
+        and origin == model.path.resolve()
+        and folder.board_file.is_file()
+        and folder.board_file.read_bytes() == board.path.read_bytes()
     )
 
 
-def fits(checkpoint: Path, board: str, values: dict[str, Any]) -> bool:
-    """Whether a checkpoint fits a board with these options; an address that the board lacks is a no."""
-    try:
-        return make_plan(load(checkpoint).config, load_board(board), settings_from(values)).fits
-    except UsageError:
-        return False
+def fitting_boards(checkpoint: Path, values: dict[str, Any]) -> list[str]:
+    """The boards on which a checkpoint fits with these options. Raises DoesNotFit where it fits on none."""
+    names = _fitting(read_checkpoint(checkpoint).model, settings_from(values))
+    if not names:
+        raise DoesNotFit(
+            str(checkpoint),
+            expected="a model that fits at least one board with these options",
+            got="one that fits none",
+            hint=f"colibri plan {shlex.quote(str(checkpoint))} -b BOARD says by how much, and what would make it fit",
+        )
+    return names
+
+
+def _fitting(model: Model, settings: Settings) -> list[str]:
+    settings.apply(model.config)  # what is wrong on every board is said, not passed over
+    names = []
+    for name in list_boards():
+        with contextlib.suppress(UsageError):  # an address that this board lacks
+            if make_plan(model.config, load_board(name), settings).fits:
+                names.append(name)
+    return names
 
 
 def golden_of(folder: Folder) -> GoldenModel:
     """The golden model of the checkpoint a folder was packed from. Raises UsageError where that has changed or gone."""
-    source, settings = folder.manifest["source"], folder.manifest["settings"]
-    path = Path(source["path"])
-    if not path.exists():
+    sha256, settings = folder.manifest["source"]["sha256"], folder.manifest["settings"]
+    path = folder.origin("checkpoint")
+    if path is None or not path.exists():
         raise UsageError(
-            str(path),
+            str(path or folder.path),
             expected="the checkpoint that was packed",
-            got="nothing there",
+            got="nothing there" if path else "no word on where it lies",
             hint="give the checkpoint instead",
         )
     model = load(path)
-    if model.source_sha256 != source["sha256"]:
+    if model.source_sha256 != sha256:
         raise UsageError(
             str(path),
-            expected=f"the checkpoint that was packed, SHA-256 {source['sha256']}",
+            expected=f"the checkpoint that was packed, SHA-256 {sha256}",
             got=model.source_sha256,
             hint="it has changed since: pack it again",
         )
@@ -172,6 +239,24 @@ def golden_of(folder: Folder) -> GoldenModel:
 
 
 def board_of(folder: Folder) -> Board:
-    """The board a folder was packed for, from the folder's own copy of its description when it ships with none."""
-    name = folder.board_name
-    return load_board(name if name in list_boards() else folder.path / BOARD)
+    """The board a folder was packed for: Colibri's own, or the user's, or the folder's copy where that has gone.
+
+    Raises ImageError where the description has changed since: the plan no longer holds.
+    """
+    name, origin = folder.board_name, folder.origin("board")
+    if not folder.board_file.is_file():
+        raise ImageError(
+            str(folder.board_file), expected="a file", got="no such file", hint="pack the checkpoint again"
+        )
+    copy = folder.board_file.read_bytes()
+    own = load_board(name).path if name in list_boards() else None
+    candidates = [path for path in (origin, own) if path is not None and path.is_file()]
+    same = next((path for path in candidates if path.read_bytes() == copy), None)
+    if candidates and same is None:
+        raise ImageError(
+            str(folder.path),
+            expected=f"a folder packed for {candidates[0]} as it is now",
+            got="one packed for another version of it",
+            hint="the description has changed since: pack the checkpoint again",
+        )
+    return load_board(name if same is not None and same == own else same or folder.board_file)
