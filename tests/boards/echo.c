@@ -14,6 +14,9 @@ void echo_begin(void);
 void echo_end(void);
 uint32_t echo_spin(uint32_t n_rounds);
 
+/* What a test links in addition. */
+__attribute__((weak)) void echo_extra(void);
+
 static uint8_t payload[256];
 
 __attribute__((noinline)) void echo_fault_here(volatile uint32_t *address)
@@ -119,6 +122,11 @@ int colibri_app(void)
             colibri_frame_end(colibri_frame_write_u32(crc, x));
             break;
         }
+        case 'k':
+            if (echo_extra != NULL) {
+                echo_extra();
+            }
+            break;
         case 'E': return 0;
         default: return 12;
         }

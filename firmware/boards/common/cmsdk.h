@@ -11,6 +11,7 @@ static inline void cmsdk_uart_init(uintptr_t base, uint32_t clock_hz, uint32_t b
 {
     COLIBRI_REG(base + 0x10u) = clock_hz / baud; /* BAUDDIV, at least 16 */
     COLIBRI_REG(base + 0x08u) = 3u;              /* CTRL: transmit and receive */
+    (void)COLIBRI_REG(base);                     /* a byte from before; QEMU looks for waiting input only on a read */
 }
 
 static inline void cmsdk_uart_put(uintptr_t base, uint8_t byte)

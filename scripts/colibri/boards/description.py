@@ -31,6 +31,7 @@ class Region:
         return self.origin <= address < self.end
 
     def overlaps(self, other: Region) -> bool:
+        """Whether the two share an address."""
         return self.origin < other.end and other.origin < self.end
 
 
@@ -106,10 +107,12 @@ class Board:
 
     @property
     def code_region(self) -> Region | None:
+        """Where code and constants go; None for mapped images, as `ram_region` is."""
         return self.region(self.place["code"]) if self.image == "linked" else None
 
     @property
     def ram_region(self) -> Region | None:
+        """Where stacks and .bss go."""
         return self.region(self.place["ram"]) if self.image == "linked" else None
 
     @property

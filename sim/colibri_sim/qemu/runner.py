@@ -78,10 +78,8 @@ def run(
     """
     with work_folder() as folder:
         (folder / "request.bin").write_bytes(request)
-        if board.image == "mapped":
-            command = native_command(elf, image)
-        else:
-            command = simulator_command(board, elf, icount=icount)
+        mapped = board.image == "mapped"
+        command = native_command(elf, image) if mapped else simulator_command(board, elf, icount=icount)
         yield from stream(command, folder, timeout_s, elf=elf, arch=board.arch)
 
 
