@@ -57,7 +57,7 @@ def sparse(rng: np.random.Generator, low: int, high: int) -> F32:
     """As with_exponents, but with few bits at the ends of the fraction, so that sums meet half-way points."""
     fraction = rng.choice(np.array([0, 1, 2, 3, 1 << 22, (1 << 22) + 1, 0x7FFFFF, 0x7FFFFE], np.uint32), N)
     bits = with_exponents(rng, low, high).view(np.uint32) & np.uint32(0xFF800000)
-    return (bits | fraction).view(np.float32)
+    return np.asarray(bits | fraction).view(np.float32)
 
 
 def signed_zeros(rng: np.random.Generator) -> F32:
