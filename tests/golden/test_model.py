@@ -124,6 +124,7 @@ def test_trace_keeps_the_values_of_chosen_positions() -> None:
     result = case.golden().forward(case.ids[:5], trace=trace)
     values = trace.values(3)
     assert set(values) == set(trace.names)
+    assert [zlib.crc32(values[n].tobytes()) for n in trace.names] == trace.crcs(3)
     assert same_bits(values[TraceName(None, "logits", None)], result.logits[3])
     assert values[TraceName(1, "expert_ids", None)].tolist() == result.experts[1][3].tolist()
     assert trace.positions == [0, 1, 2, 3, 4]
