@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from colibri.errors import NoVerdict
-from colibri.model import F32Array
 from colibri_sim.golden.trace import TraceName
 from colibri_sim.qemu.frames import (
     END,
+    CorruptResponse,
     Dump,
     Frame,
     FullLogits,
@@ -100,6 +100,7 @@ def verify(run: Run, vectors: dict[str, Any], tensors: Tensors | None) -> Verdic
         if found is not None:
             return Verdict(positions, _locate(run, found, prompt, names, tensors))
         positions += len(prompt["ids"])
+    messages.finish()
     return Verdict(positions, None)
 
 
@@ -112,8 +113,10 @@ def _compare_prompt(
         return _compare_range(messages, index, prompt, names)
     for position in range(n):
         trace = messages.take(Trace)
-        if trace is None or trace.position != position:
-            return Difference(index, position, None, "status")
+        if trace is None:  # the step failed where the golden model went on
+            code = messages.require(Status).code
+            return Difference(index, position, None, "status", None, 0, _bits(0), _bits(code))
+        _check_position(trace.position, position)
         expected = prompt["trace_crc32"][position]
         if len(trace.crcs) != len(expected):
             raise _malformed(f"{len(expected)} tensors at each position", str(len(trace.crcs)))
@@ -121,15 +124,19 @@ def _compare_prompt(
             if want != got:
                 return Difference(index, position, name.layer, name.tensor, name.slot)
         logits = messages.require(Logits)
-        difference = _compare_logits(index, position, from_hex(prompt["logits"][position]), logits.values)
+        _check_position(logits.position, position)
+        place = Difference(index, position, None, "logits")
+        difference = _first_element(place, from_hex(prompt["logits"][position]), logits.values)
         if difference is not None:
             return difference
-    full = messages.require(FullLogits)
-    difference = _compare_logits(index, n - 1, from_hex(prompt["logits"][-1]), full.values)
-    status = messages.require(Status)
-    if difference is None and status.code != 0:
-        return Difference(index, n - 1, None, "status", None, 0, _bits(0), _bits(status.code))
-    return difference
+    full = messages.take(FullLogits)
+    code = messages.require(Status).code
+    if full is None or code != 0:
+        if code == 0:
+            raise _malformed("the logits of the whole prompt", "none, and status 0")
+        return Difference(index, n - 1, None, "status", None, 0, _bits(0), _bits(code))
+    place = Difference(index, n - 1, None, "logits of colibri_forward")
+    return _first_element(place, from_hex(prompt["logits"][-1]), full.values)
 
 
 def _compare_range(
@@ -145,10 +152,6 @@ def _compare_range(
     if status.code == ERR_RANGE and position == prompt["range_at"]:
         return None
     return Difference(index, position, None, "status", None, 0, _bits(ERR_RANGE), _bits(status.code))
-
-
-def _compare_logits(prompt: int, position: int, expected: F32Array, got: F32Array) -> Difference | None:
-    return _first_element(Difference(prompt, position, None, "logits"), expected, got)
 
 
 def _first_element(place: Difference, expected: npt.NDArray[Any], got: npt.NDArray[Any]) -> Difference | None:
@@ -175,7 +178,7 @@ def _locate(
     expected = tensors(ids, found.position)[name]
     index = names.index(name)
     for frame in run(verify_request(ids, dump=True) + END):
-        got = message(frame)
+        got = _understood(frame)
         if isinstance(got, Dump) and got.position == found.position and got.index == index:
             values = np.frombuffer(got.data, dtype=expected.dtype.newbyteorder("<")).astype(expected.dtype)
             return _first_element(found, expected, values) or found
@@ -194,7 +197,7 @@ class _Messages:
             frame = next(self._frames, None)
             if frame is None:
                 raise _malformed(f"a {kind.__name__} message", "the end of the response")
-            self._next = message(frame)
+            self._next = _understood(frame)
         if not isinstance(self._next, kind):
             return None
         taken, self._next = self._next, None
@@ -205,6 +208,25 @@ class _Messages:
         if taken is None:
             raise _malformed(f"a {kind.__name__} message", type(self._next).__name__)
         return taken
+
+
+    def finish(self) -> None:
+        """The response must end here. The program runs to its end, so that a failure after the last answer shows too."""
+        frame = next(self._frames, None)
+        if frame is not None:
+            raise _malformed("the end of the response", f"a frame '{frame.type}'")
+
+
+def _understood(frame: Frame) -> Message:
+    try:
+        return message(frame)
+    except CorruptResponse as error:
+        raise _malformed("a message of this protocol", str(error)) from error
+
+
+def _check_position(got: int, expected: int) -> None:
+    if got != expected:
+        raise _malformed(f"position {expected}", f"position {got}")
 
 
 def _bits(code: int) -> str:
