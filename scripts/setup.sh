@@ -25,6 +25,7 @@ qemu-system-arm   qemu-system-arm
 test_commands="$demo_commands
 gcc               gcc
 clang-19          clang-19
+qemu-x86_64       qemu-user
 "
 
 say() { printf 'set-up: %s\n' "$*" >&2; }
