@@ -117,6 +117,8 @@ def test_a_stack_overflow_is_caught_and_named(echo: EchoBuilder, board: str, opt
         answers(board, echo(board, opt=opt), encode("s"))
     if board in ARM:
         assert info.value.report.pc == 0
+        stack_limit_register, mpu_guard = 1 << 20, 1 << 4 | 1 << 1  # CFSR: STKOF; MSTKERR and DACCVIOL
+        assert info.value.report.status & (stack_limit_register if board == "mps3-an547" else mpu_guard)
         assert "stack overflow" in info.value.hint
         assert "stack has overflowed" in info.value.got
     else:
