@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -45,7 +46,7 @@ class Result:
 
     def error_lines(self) -> tuple[str, str]:
         """The `error:` and the `hint:` line, the last two of standard error; there is exactly one of each."""
-        assert self.err.count("error: ") == 1, self.err
+        assert len(re.findall("(?m)^error: ", self.err)) == 1, self.err
         assert "Traceback" not in self.err
         error, hint = self.err.rstrip("\n").split("\n")[-2:]
         assert error.startswith("error: ")
@@ -75,7 +76,7 @@ def finish(running: subprocess.Popen[bytes]) -> Result:
     """Wait for a process and take what it printed."""
     with running:
         out, err = running.communicate(timeout=WAIT_SECONDS)
-    return Result(running.returncode, out.decode(), err.decode())
+    return Result(running.returncode, (out or b"").decode(), err.decode())
 
 
 def wait_for(condition: Callable[[], Any]) -> Any:
