@@ -54,7 +54,7 @@ def patched_build(folder: Folder, edits: Edits, scratch: Path) -> Path:
         mock.patch("colibri.build.firmware.data_path", path_of),
         mock.patch("colibri.boards.load.data_path", path_of),
     ):
-        return build(folder, board_of(folder), BuildOptions(app="verify")) / "firmware.elf"
+        return build(folder, board_of(folder), BuildOptions(app="verify", opt="1")) / "firmware.elf"
 
 
 @contextlib.contextmanager
