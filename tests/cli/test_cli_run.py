@@ -16,12 +16,13 @@ import pytest
 
 from cli.command import MAIN, Result, call, finish, process, program
 from cli.conftest import Folders
-from colibri.cli.workflow import golden_of
+from colibri.cli import targets
+from colibri.cli.workflow import board_of, golden_of
 from colibri.folder import read_folder
 from colibri.tokenizer import Streamer, Tokenizer
 from colibri_sim.golden import Sampling
 from colibri_sim.golden.sampler import generate
-from colibri_sim.qemu.frames import encode
+from colibri_sim.qemu.frames import END, encode, generate_request
 
 LINUX, AN547 = "linux-x86_64", "mps3-an547"
 CONTEXT = 128
@@ -80,6 +81,18 @@ def test_the_tokens_of_a_microcontroller(built: Callable[..., Path], no_build: C
     options, sampling = SAMPLINGS[6]
     got = tokens(call("run", elf.parent.parent, "-p", "ids: 5 17 90", "-n", 24, *options, "--json"))
     assert got == expected(elf.parent.parent, [5, 17, 90], 24, sampling)
+
+
+@pytest.mark.qemu
+def test_a_simulator_s_tokens_come_before_its_end(built: Callable[..., Path]) -> None:
+    """The firmware flushes each token: the first is here while most are still to be computed."""
+    elf = built(AN547)
+    folder = read_folder(elf.parent.parent)
+    request = generate_request([1], CONTEXT) + END
+    start = time.monotonic()
+    came = [time.monotonic() - start for _ in targets.frames(folder, board_of(folder), elf, request, 60.0)]
+    assert len(came) > CONTEXT
+    assert came[-1] - came[3] > 0.3 * came[-1]
 
 
 def test_the_samplings_differ(packed: Folders) -> None:
