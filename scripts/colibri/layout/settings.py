@@ -30,10 +30,7 @@ class Settings:
     kv: Kv = "f32"
     max_seq: int | None = None
     weights_address: int | None = None
-    expert_align: MAX_SEQ_LIMIT = 1 << 20
-"""sincos is defined below 2**20 (docs/NUMERICS.md 6), and inv_freq is at most 1."""
-
-ExpertAlign = "line"
+    expert_align: ExpertAlign = "line"
     prefix: str | None = None
 
     def apply(self, config: ModelConfig) -> ModelConfig:
@@ -41,7 +38,11 @@ ExpertAlign = "line"
         wanted = config.max_seq if self.max_seq is None else self.max_seq
         limit = min(config.max_seq, MAX_SEQ_LIMIT)
         if not 1 <= wanted <= limit:
-            what = "the context the checkpoint was made for" if limit < MAX_SEQ_LIMIT else "the range of the rotary functions"
+            what = (
+                "the context the checkpoint was made for"
+                if limit < MAX_SEQ_LIMIT
+                else "the range of the rotary functions"
+            )
             raise UsageError(
                 "--max-seq",
                 expected=f"1 to {limit}, {what}",
