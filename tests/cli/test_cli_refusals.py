@@ -71,8 +71,9 @@ PLAN = ("plan", MIXTRAL, "-b", AN547)
     ],
     ids=lambda value: " ".join(map(str, value[2:])) if isinstance(value, tuple) else "",
 )
-def test_usage(args: tuple[object, ...], said: dict[str, str], no_build: Callable[..., None]) -> None:
-    no_build()
+def test_usage(args: tuple[object, ...], said: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused before anything is built."""
+    monkeypatch.setattr("colibri.cli.targets.built", None)
     refused(2, *args, **said)
 
 
