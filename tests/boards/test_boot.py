@@ -98,7 +98,7 @@ def test_a_write_to_the_weights_faults_where_it_happens(
 def test_a_second_weights_region_is_protected_too(echo: EchoBuilder) -> None:
     with pytest.raises(TargetFault) as info:
         answers("mps2-an385", echo("mps2-an385", address=0x00200000), encode("p"))
-    assert (4, 0x00200040) == (info.value.report.kind, info.value.report.address)
+    assert (info.value.report.kind, info.value.report.address) == (4, 0x00200040)
 
 
 def test_without_an_mpu_the_flash_ignores_a_store(echo: EchoBuilder) -> None:

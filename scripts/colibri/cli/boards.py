@@ -10,7 +10,6 @@ import click
 from colibri.boards import Board, list_boards, load_board
 from colibri.cli import options, render
 
-
 _PROTECTION = {
     "mapping": "read-only, as they are mapped",
     "mpu": "read-only: a store into their region faults and is reported",
