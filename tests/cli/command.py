@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -45,7 +46,7 @@ class Result:
 
     def error_lines(self) -> tuple[str, str]:
         """The `error:` and the `hint:` line, the last two of standard error; there is exactly one of each."""
-        assert self.err.count("error: ") == 1, self.err
+        assert len(re.findall("(?m)^error: ", self.err)) == 1, self.err
         assert "Traceback" not in self.err
         error, hint = self.err.rstrip("\n").split("\n")[-2:]
         assert error.startswith("error: ")
@@ -67,7 +68,8 @@ def call(*args: object) -> Result:
 
 def process(*args: object, program: str = MAIN, **options: Any) -> subprocess.Popen[bytes]:
     """Start a command line as a process of its own session. program: Python that ends with MAIN, to stub parts of it."""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": {**os.environ}, **options}
+    pipes["env"].pop("PYTHONUNBUFFERED", None)  # it would hide a missing flush
     return subprocess.Popen([sys.executable, "-c", program, *map(str, args)], start_new_session=True, **pipes)
 
 
@@ -75,7 +77,7 @@ def finish(running: subprocess.Popen[bytes]) -> Result:
     """Wait for a process and take what it printed."""
     with running:
         out, err = running.communicate(timeout=WAIT_SECONDS)
-    return Result(running.returncode, out.decode(), err.decode())
+    return Result(running.returncode, (out or b"").decode(), err.decode())
 
 
 def wait_for(condition: Callable[[], Any]) -> Any:

@@ -86,7 +86,25 @@ int main(void)
             c -= choice & 32u ? (choice >> 17 & 31u) << 23 : 0u;
             c ^= choice & 64u ? 0x80000000u : 0u;
         }
+        if ((choice & 0x1800u) == 0x1800u) { /* two or three significant bits each, c 10 binades below to 53 above the product */
+            uint32_t exponent = 100u + (a >> 23 & 31u);
+            a = exponent << 23 | 1u << (a & 15u) << (a >> 4 & 7u) | (a >> 8 & 1u);
+            b = 127u << 23 | 1u << (b & 15u) << (b >> 4 & 7u) | (b >> 8 & 1u);
+            c = (c & 0x80000000u) | (exponent - 10u + (c & 63u)) << 23 | (c >> 8 & 1u) | (c >> 9 & 1u) << 22;
+        }
         check_fma(a, b, c);
+    }
+    /* Products 2**47 + d with small d, beside a c whose half ulp is 2**47: almost ties, decided by the last bits. */
+    for (uint32_t a = 0x800000u; a < 0x1000000u; a++) {
+        uint64_t b = (((uint64_t)1 << 47) + a - 1) / a;
+        uint64_t d = a * b - ((uint64_t)1 << 47);
+        if (d == 0 || d >= 512 || b >= 0x1000000u) {
+            continue;
+        }
+        for (uint32_t i = 0; i < 32; i++) {
+            uint32_t c = (i & 1u) << 31 | (150u - 3u + (i >> 2)) << 23 | (i >> 1 & 1u);
+            check_fma(127u << 23 | (a & 0x7fffffu), 126u << 23 | ((uint32_t)b & 0x7fffffu), c);
+        }
     }
     for (long i = 0; i < 10000000; i++) {
         check_sqrt(i < 20 ? special[i] : (uint32_t)next());

@@ -204,3 +204,10 @@ def test_a_shorter_context_takes_less_ram_and_the_same_flash() -> None:
     long, short = plan_of("mixtral_odd", "q8"), plan_of("mixtral_odd", "q8", max_seq=5)
     assert short.ram["kv_cache"].bytes * 128 == long.ram["kv_cache"].bytes * 5
     assert short.layout == long.layout
+
+
+def test_a_context_beyond_the_rotary_functions_is_refused_unless_shortened() -> None:
+    huge = replace(config_of("mixtral"), max_seq=1 << 22)
+    with pytest.raises(UsageError, match="1048576, the range of the rotary functions"):
+        p.settings().apply(huge)
+    assert p.settings(max_seq=1 << 20).apply(huge).max_seq == 1 << 20

@@ -66,7 +66,7 @@ def _which(program: str, package: str) -> str:
 
 
 def _version(compiler: str, name: ToolchainName) -> str:
-    text = (run([compiler, "--version"], "the compiler's version").splitlines() or ["nothing"])[0]
+    text = run([compiler, "--version"], "the compiler's version").partition("\n")[0].strip() or "nothing"
     match = re.search(r"(\d+)\.(\d+)(?:\.\d+)?", text)
     major = int(match.group(1)) if match else 0
     if match is None or major < _MINIMUM_MAJOR[name]:

@@ -11,8 +11,9 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Iterator
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 import rich_click
@@ -28,6 +29,16 @@ EXIT_SIGINT = 130
 EXIT_SIGTERM = 143
 
 
+@contextlib.contextmanager
+def _signals_held() -> Iterator[None]:
+    """Signals wait while modules are imported: extension modules swallow an exception that is raised in their set-up."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _Lazy(rich_click.RichGroup):
     """Imports a command's module when it is called: start-up stays short, and a broken one breaks no other."""
 
@@ -37,14 +48,26 @@ class _Lazy(rich_click.RichGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"colibri.cli.{cmd_name}").command
+        with _signals_held():
+            command: click.Command = importlib.import_module(f"colibri.cli.{cmd_name}").command
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. Raises ReaderGone where click would exit with 1, which is a verdict here."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise ReaderGone from error
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="colibri-firmware")
 def colibri() -> None:
     """Turn a Mixture-of-Experts checkpoint into verified bare-metal firmware."""
+
+
+class ReaderGone(BaseException):
+    """Whatever read our output has closed it: there is nobody to say anything to."""
 
 
 class Terminated(BaseException):
@@ -72,10 +95,12 @@ def run(args: list[str]) -> int:
     signal.signal(signal.SIGTERM, _on_sigterm)
     try:
         return _run(args, as_json="--json" in args)
+    except (ReaderGone, BrokenPipeError):
+        _discard_output()
+        return OutputError.exit_code
     except OSError as error:
         _discard_output()
-        if not isinstance(error, BrokenPipeError):  # the reader has gone: there is nobody to say it to
-            render.error(_cannot_write(error), as_json=False)
+        render.error(_cannot_write(error), as_json=False)
         return OutputError.exit_code
     except (KeyboardInterrupt, Terminated):  # the second of two
         return EXIT_SIGINT
