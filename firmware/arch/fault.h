@@ -11,7 +11,8 @@
  *
  * kind       the exception's number in the architecture's own numbering: Cortex-M exception number, linux signal number.
  * pc         0 where the hardware could not save it (a stack overflow on Cortex-M).
- * status     Cortex-M: CFSR, or HFSR where CFSR is 0. linux: the signal's si_code.
+ * status     Cortex-M: CFSR, or HFSR where CFSR is 0; ARMv6-M has neither: CFSR's STKERR (bit 12) for a stack overflow, else 0.
+ *            linux: the signal's si_code.
  * address    the data address, 0 where there is none.
  *
  * Then ends with colibri_port_exit(3). The frame may follow a frame that was cut short by the fault.

@@ -27,6 +27,19 @@
 #define COLIBRI_ISA_SQRT 0
 #endif
 
+/* COLIBRI_ISA_CLZ: leading zeros are one instruction. COLIBRI_ISA_WIDE_PRODUCT: so, or nearly, is a product of 64 bits. Elsewhere
+ * both are calls of libgcc. */
+#if defined(__GNUC__) && (defined(__ARM_FEATURE_CLZ) || defined(__x86_64__) || defined(__riscv_zbb))
+#define COLIBRI_ISA_CLZ 1
+#else
+#define COLIBRI_ISA_CLZ 0
+#endif
+#if defined(__ARM_FEATURE_CLZ) || defined(__x86_64__) || defined(__riscv_mul)
+#define COLIBRI_ISA_WIDE_PRODUCT 1
+#else
+#define COLIBRI_ISA_WIDE_PRODUCT 0
+#endif
+
 /* The floating-point control register. colibri_fp_enter saves it and sets round to nearest even, no flush to zero, no default
  * NaN, no traps; colibri_fp_leave restores it, exception flags included. The "memory" clobbers keep the computation, which
  * loads and stores the state, between the two. With no FPU there is nothing to do.

@@ -28,8 +28,10 @@ from colibri_sim.qemu.symbols import address_of
 pytestmark = pytest.mark.qemu
 
 EchoBuilder = Callable[..., Path]
-ARM = ("mps2-an386", "mps3-an547")
+PROTECTED_ARM = ("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547")
+ARM = (*PROTECTED_ARM, "microbit")  # the latter has no MPU
 BOARDS = (*ARM, "linux-x86_64")
+PROTECTED = (*PROTECTED_ARM, "linux-x86_64")
 TOOLCHAINS = ("gcc", "llvm")
 TIMEOUT_S = 60.0
 
@@ -53,7 +55,7 @@ def test_it_boots_and_echoes(echo: EchoBuilder, board: str, toolchain: str) -> N
 
 @pytest.mark.parametrize(
     ("board", "address"),
-    [("mps2-an386", None), ("mps3-an547", None), ("mps3-an547", 0x90000000), ("linux-x86_64", None)],
+    [*((board, None) for board in BOARDS), ("mps2-an385", 0x00200000), ("mps3-an547", 0x90000000)],
 )
 def test_it_reads_the_whole_image(echo: EchoBuilder, board: str, address: int | None) -> None:
     elf = echo(board, address=address)
@@ -73,7 +75,7 @@ def test_weights_lie_where_they_are_loaded(echo: EchoBuilder, board: str) -> Non
 
 @pytest.mark.parametrize("toolchain", TOOLCHAINS)
 @pytest.mark.parametrize("opt", ["0", "2"])
-@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize("board", PROTECTED)
 def test_a_write_to_the_weights_faults_where_it_happens(
     echo: EchoBuilder, board: str, opt: str, toolchain: str
 ) -> None:
@@ -93,15 +95,33 @@ def test_a_write_to_the_weights_faults_where_it_happens(
         assert report.kind == signal.SIGSEGV
 
 
-@pytest.mark.parametrize("board", ARM)
-@pytest.mark.parametrize(("address", "kind"), [(0x00000000, 4), (0x00000400, 4), (0x5FFFFFF0, 5)])
-def test_writes_to_code_and_to_nowhere_fault(echo: EchoBuilder, board: str, address: int, kind: int) -> None:
+def test_a_second_weights_region_is_protected_too(echo: EchoBuilder) -> None:
+    with pytest.raises(TargetFault) as info:
+        answers("mps2-an385", echo("mps2-an385", address=0x00200000), encode("p"))
+    assert (info.value.report.kind, info.value.report.address) == (4, 0x00200040)
+
+
+def test_without_an_mpu_the_flash_ignores_a_store(echo: EchoBuilder) -> None:
+    board = load_board("microbit")
+    region = board.default_weights_region
+    assert board.mpu == "none"
+    assert region is not None
+    got = answers("microbit", echo("microbit"), encode("f", u32(region.origin + 64)), encode("w"), END)
+    assert [Frame("w", u32(zlib.crc32(WEIGHTS)))] == got
+
+
+@pytest.mark.parametrize("board", PROTECTED_ARM)
+@pytest.mark.parametrize(("offset", "kind"), [(0, 4), (0x400, 4), (None, 5)])
+def test_writes_to_code_and_to_nowhere_fault(echo: EchoBuilder, board: str, offset: int | None, kind: int) -> None:
+    code = load_board(board).code_region
+    assert code is not None
+    address = 0x5FFFFFF0 if offset is None else code.origin + offset
     with pytest.raises(TargetFault) as info:
         answers(board, echo(board), encode("f", u32(address)))
     assert (kind, address) == (info.value.report.kind, info.value.report.address)
 
 
-@pytest.mark.parametrize("board", ARM)
+@pytest.mark.parametrize("board", PROTECTED_ARM)
 def test_ram_cannot_be_executed(echo: EchoBuilder, board: str) -> None:
     with pytest.raises(TargetFault) as info:
         answers(board, echo(board), encode("j", u32(1)))
@@ -117,8 +137,9 @@ def test_a_stack_overflow_is_caught_and_named(echo: EchoBuilder, board: str, opt
         answers(board, echo(board, opt=opt), encode("s"))
     if board in ARM:
         assert info.value.report.pc == 0
-        stack_limit_register, mpu_guard = 1 << 20, 1 << 4 | 1 << 1  # CFSR: STKOF; MSTKERR and DACCVIOL
-        assert info.value.report.status & (stack_limit_register if board == "mps3-an547" else mpu_guard)
+        # CFSR: STKOF of the stack limit register; MSTKERR and DACCVIOL of the guard; STKERR, which ARMv6-M has from us
+        expected = {"v8m": 1 << 20, "v7m": 1 << 4 | 1 << 1, "none": 1 << 12}[load_board(board).mpu]
+        assert info.value.report.status & expected == expected
         assert "stack overflow" in info.value.hint
         assert "stack has overflowed" in info.value.got
     else:

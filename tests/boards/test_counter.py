@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from colibri.boards import load_board
+from colibri.boards import list_boards, load_board
 from colibri.errors import ElfError, NoVerdict
 from colibri_sim.qemu import counter
 from colibri_sim.qemu.counter import count
@@ -19,7 +19,7 @@ from colibri_sim.qemu.runner import TargetFault
 pytestmark = pytest.mark.qemu
 
 EchoBuilder = Callable[..., Path]
-BOARDS = ("mps2-an386", "mps3-an547", "linux-x86_64")
+BOARDS = tuple(list_boards())
 MARKERS = ["echo_begin", "echo_end"]
 
 

@@ -5,6 +5,15 @@
 #define COLIBRI_SOFT_FMA 1
 #include <stdio.h>
 
+#include "kernels/isa.h"
+
+#ifdef NARROW /* a core without leading zeros and products of 64 bits */
+#undef COLIBRI_ISA_CLZ
+#undef COLIBRI_ISA_WIDE_PRODUCT
+#define COLIBRI_ISA_CLZ 0
+#define COLIBRI_ISA_WIDE_PRODUCT 0
+#endif
+
 #include "kernels/portable/fma.c"
 #include "kernels/portable/sqrt.c"
 

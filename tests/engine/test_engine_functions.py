@@ -122,11 +122,12 @@ def test_routing(ties: bool, library: ctypes.CDLL) -> None:
 
 
 @pytest.mark.slow
-def test_the_integer_fma_and_sqrt_are_the_instructions(tmp_path: Path) -> None:
+@pytest.mark.parametrize("core", ["-DWIDE", "-DNARROW"])
+def test_the_integer_fma_and_sqrt_are_the_instructions(tmp_path: Path, core: str) -> None:
     (tmp_path / "model_config.h").write_text(tiny_of("moe_f32").config)
     program = tmp_path / "soft"
-    subprocess.run(["gcc", *flags_of("gcc"), "-O2", "-mfma", f"-I{FIRMWARE / 'include'}", f"-I{tmp_path}", f"-I{FIRMWARE}",
-                    str(Path(__file__).with_name("soft_float.c")), "-o", str(program)], check=True)  # fmt: skip
+    subprocess.run(["gcc", *flags_of("gcc"), "-O2", "-mfma", core, f"-I{FIRMWARE / 'include'}", f"-I{tmp_path}",
+                    f"-I{FIRMWARE}", str(Path(__file__).with_name("soft_float.c")), "-o", str(program)], check=True)  # fmt: skip
     result = subprocess.run([program], capture_output=True, text=True, check=False)
     n_checked, n_wrong = re.findall(r"\d+", result.stdout.splitlines()[-1])
     assert (result.returncode, int(n_wrong)) == (0, 0), result.stdout

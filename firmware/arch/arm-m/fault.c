@@ -19,6 +19,50 @@
 
 COLIBRI_NORETURN void colibri_fault(const uint32_t *frame);
 
+#if defined(__ARM_ARCH_6M__)
+
+extern const uint32_t __colibri_stack_bottom[]; /* given by the linker script */
+
+/* ARMv6-M has one fault and no register that says why: an overflow is seen by where the stack points, and told as STKERR. */
+static uint32_t fault_status(const uint32_t *frame)
+{
+    return (uintptr_t)frame < (uintptr_t)__colibri_stack_bottom ? CFSR_STKERR : 0;
+}
+
+static uint32_t fault_address(uint32_t status)
+{
+    (void)status;
+    return 0;
+}
+
+static uint32_t hard_fault_status(void)
+{
+    return 0;
+}
+
+#else
+
+static uint32_t fault_status(const uint32_t *frame)
+{
+    (void)frame;
+    return CFSR;
+}
+
+static uint32_t fault_address(uint32_t status)
+{
+    if ((status & CFSR_MMARVALID) != 0) {
+        return MMFAR;
+    }
+    return (status & CFSR_BFARVALID) != 0 ? BFAR : 0;
+}
+
+static uint32_t hard_fault_status(void)
+{
+    return HFSR;
+}
+
+#endif
+
 static void note_hex(const char *name, uint32_t value)
 {
     char text[9]; /* in pieces, since the handler's stack is small */
@@ -32,9 +76,9 @@ static void note_hex(const char *name, uint32_t value)
     colibri_console_note(text);
 }
 
-static const char *name_of(uint32_t kind, uint32_t cfsr)
+static const char *name_of(uint32_t kind, uint32_t status)
 {
-    if ((cfsr & (CFSR_STKOF | CFSR_STKERR | CFSR_MSTKERR)) != 0) {
+    if ((status & (CFSR_STKOF | CFSR_STKERR | CFSR_MSTKERR)) != 0) {
         return "stack overflow";
     }
     switch (kind) {
@@ -53,24 +97,19 @@ void colibri_fault(const uint32_t *frame)
     uint32_t kind;
     uint32_t pc = 0;
     uint32_t lr = 0;
-    uint32_t address = 0;
-    uint32_t cfsr = CFSR;
+    uint32_t status = fault_status(frame);
     __asm__ volatile("mrs %0, ipsr" : "=r"(kind));
-    if ((cfsr & (CFSR_STKOF | CFSR_STKERR | CFSR_MSTKERR)) == 0) {
+    if ((status & (CFSR_STKOF | CFSR_STKERR | CFSR_MSTKERR)) == 0) {
         lr = frame[5]; /* otherwise the registers were not saved, and the frame is not there */
         pc = frame[6];
     }
-    if ((cfsr & CFSR_MMARVALID) != 0) {
-        address = MMFAR;
-    } else if ((cfsr & CFSR_BFARVALID) != 0) {
-        address = BFAR;
-    }
+    uint32_t address = fault_address(status);
     colibri_console_note("colibri: ");
-    colibri_console_note(name_of(kind, cfsr));
+    colibri_console_note(name_of(kind, status));
     note_hex(", pc 0x", pc);
     note_hex(" lr 0x", lr);
-    note_hex(" status 0x", cfsr);
+    note_hex(" status 0x", status);
     note_hex(" at 0x", address);
     colibri_console_note("\n");
-    colibri_fault_report(kind, pc, cfsr != 0 ? cfsr : HFSR, address);
+    colibri_fault_report(kind, pc, status != 0 ? status : hard_fault_status(), address);
 }

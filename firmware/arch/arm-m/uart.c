@@ -11,15 +11,27 @@
 
 #define REG(address) (*(volatile uint32_t *)(uintptr_t)(address))
 #define AIRCR REG(0xe000ed0cu)
+
+#if defined(__ARM_ARCH_6M__)
+#define CYCLES colibri_board_ticks()
+static void start_counter(void)
+{
+}
+#else
 #define DEMCR REG(0xe000edfcu)
 #define DWT_CTRL REG(0xe0001000u)
-#define DWT_CYCCNT REG(0xe0001004u)
+#define CYCLES REG(0xe0001004u) /* DWT_CYCCNT */
+static void start_counter(void)
+{
+    DEMCR |= 1u << 24; /* TRCENA */
+    CYCLES = 0;
+    DWT_CTRL |= 1u; /* CYCCNTENA */
+}
+#endif
 
 void colibri_port_init(void)
 {
-    DEMCR |= 1u << 24; /* TRCENA */
-    DWT_CYCCNT = 0;
-    DWT_CTRL |= 1u; /* CYCCNTENA */
+    start_counter();
     colibri_board_init();
 }
 
@@ -44,7 +56,7 @@ uint64_t colibri_port_cycles(void)
 {
     static uint32_t last;
     static uint32_t wraps;
-    uint32_t now = DWT_CYCCNT;
+    uint32_t now = CYCLES;
     if (now < last) {
         wraps++;
     }

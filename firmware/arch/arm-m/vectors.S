@@ -3,7 +3,7 @@
  *
  * Two stacks. Handlers use the main stack, `fault stack` below. Everything else runs on the process stack, which lies at the bottom
  * of its region: what overflows it reaches the guard (v7-M: an MPU region, v8-M: PSPLIM), and the fault handler still has a
- * stack to say so.
+ * stack to say so. ARMv6-M has neither: there the region must begin where no memory is.
  */
     .syntax unified
     .thumb
@@ -35,9 +35,11 @@ colibri_reset:
     movs r0, #2 /* CONTROL.SPSEL: thread mode on the process stack */
     msr control, r0
     isb
+#if !defined(__ARM_ARCH_6M__)
     ldr r0, =colibri_vectors
     ldr r1, =0xe000ed08 /* VTOR: a boot loader may have left its own */
     str r0, [r1]
+#endif
     bl colibri_start /* does not return */
     .size colibri_reset, . - colibri_reset
 

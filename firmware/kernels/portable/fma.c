@@ -5,6 +5,9 @@
  * product's last take what the smaller operand loses when it is shifted, and the last of them is sticky. Words, because 64-bit
  * shifts and products call libgcc on several cores. The operands' order decides by exponent; after a subtraction of equal
  * exponents the sign may turn.
+ *
+ * Nearly all calls have normal operands and a normal result, and take a short way of their own, half the instructions of the general
+ * one. It leaves a product below 2 with its top bit at 61: nothing needs it at 62, and the shift is saved.
  */
 #include "../arith.h"
 
@@ -47,8 +50,11 @@ static colibri_wide_t shift_left(colibri_wide_t w, uint32_t n)
 }
 
 /* Zero bits above the highest one; value is not 0. */
-static uint32_t leading_zeros(uint32_t value)
+static inline uint32_t leading_zeros(uint32_t value)
 {
+#if COLIBRI_ISA_CLZ
+    return (uint32_t)__builtin_clz(value);
+#else
     uint32_t n = 0;
     for (uint32_t step = 16; step != 0; step >>= 1) {
         if (value >> (32 - step) == 0) {
@@ -57,6 +63,7 @@ static uint32_t leading_zeros(uint32_t value)
         }
     }
     return n;
+#endif
 }
 
 /* A finite magnitude as significand (bit 23 set, unless 0) and exponent: significand * 2**(exponent - 150). */
@@ -111,7 +118,8 @@ static float pack(uint32_t sign, colibri_wide_t w, int32_t exponent)
     return colibri_from_bits(sign | (((uint32_t)(exponent - 1) << 23) + significand));
 }
 
-float colibri_fma_portable(float a, float b, float c)
+/* Every operand and every result. */
+static COLIBRI_NOINLINE float fma_any(float a, float b, float c)
 {
     const uint32_t infinity = 0x7f800000u;
     uint32_t a_mag = colibri_magnitude(a);
@@ -181,6 +189,117 @@ float colibri_fma_portable(float a, float b, float c)
 
     uint32_t shift = sum.high != 0 ? leading_zeros(sum.high) : 32 + leading_zeros(sum.low);
     return pack(sign, shift_left(sum, shift), exponent + 1 - (int32_t)shift);
+}
+
+/* 24 by 24 bits, both with bit 23 set: the top bit at 61 or 62. */
+static inline colibri_wide_t product_short(uint32_t a, uint32_t b)
+{
+#if COLIBRI_ISA_WIDE_PRODUCT
+    uint64_t p = (uint64_t)(a << 8) * (b << 7);
+    colibri_wide_t w = {(uint32_t)(p >> 32), (uint32_t)p};
+#else
+    uint32_t a_low = a & 0xfffu;
+    uint32_t a_high = a >> 12;
+    uint32_t b_low = b & 0xfffu;
+    uint32_t b_high = b >> 12;
+    uint32_t low = a_low * b_low;
+    uint32_t middle = a_low * b_high + a_high * b_low + (low >> 12);
+    uint32_t high = a_high * b_high + (middle >> 12); /* product >> 24 */
+    colibri_wide_t w = {high << 7 | (middle & 0xfffu) >> 5, middle << 27 | (low & 0xfffu) << 15};
+#endif
+    return w;
+}
+
+/* As unsigned numbers, 1 <= biased exponent <= 254. */
+static inline uint32_t is_normal(uint32_t exponent)
+{
+    return exponent - 1 < 254;
+}
+
+float colibri_fma_portable(float a, float b, float c)
+{
+    uint32_t a_bits = colibri_bits(a);
+    uint32_t b_bits = colibri_bits(b);
+    uint32_t c_bits = colibri_bits(c);
+    uint32_t a_exponent = a_bits >> 23 & 0xffu;
+    uint32_t b_exponent = b_bits >> 23 & 0xffu;
+    uint32_t c_exponent = c_bits >> 23 & 0xffu;
+    if (!is_normal(a_exponent) || !is_normal(b_exponent) || !is_normal(c_exponent)) {
+        return fma_any(a, b, c);
+    }
+
+    /* Both as w * 2**(exponent - 189), c's top bit at 62, the product's there or below. */
+    colibri_wide_t p = product_short((a_bits & 0x7fffffu) | 0x800000u, (b_bits & 0x7fffffu) | 0x800000u);
+    uint32_t c_high = (c_bits << 7 & 0x3fffffffu) | 0x40000000u;
+    uint32_t c_low;
+    int32_t exponent = (int32_t)(a_exponent + b_exponent) - 126;
+    int32_t distance = exponent - (int32_t)c_exponent;
+    if (distance >= 0) {
+        uint32_t n = (uint32_t)distance;
+        if (n < 32) {
+            c_low = c_high << 1 << (31 - n); /* exact */
+            c_high >>= n;
+        } else if (n < 64) {
+            c_low = c_high >> (n - 32) | (c_high << 1 << (63 - n) != 0);
+            c_high = 0;
+        } else {
+            c_low = 1;
+            c_high = 0;
+        }
+    } else {
+        uint32_t n = (uint32_t)-distance;
+        exponent = (int32_t)c_exponent;
+        c_low = 0;
+        if (n < 32) {
+            p.low = p.low >> n | p.high << 1 << (31 - n) | (p.low << 1 << (31 - n) != 0);
+            p.high >>= n;
+        } else if (n < 64) {
+            p.low = p.high >> (n - 32) | ((p.high << 1 << (63 - n) | p.low) != 0);
+            p.high = 0;
+        } else {
+            p.low = 1;
+            p.high = 0;
+        }
+    }
+
+    uint32_t sign = a_bits ^ b_bits;
+    if ((int32_t)(sign ^ c_bits) >= 0) {
+        c_low += p.low;
+        c_high += p.high + (uint32_t)(c_low < p.low);
+    } else {
+        uint32_t borrow = p.low < c_low;
+        c_low = p.low - c_low;
+        c_high = p.high - c_high - borrow;
+        if ((int32_t)c_high < 0) {
+            sign = ~sign;
+            c_high = ~c_high + (uint32_t)(c_low == 0);
+            c_low = 0u - c_low;
+        }
+    }
+    if (c_high == 0) {
+        return fma_any(a, b, c); /* 0, or nearly all cancelled */
+    }
+    exponent++;
+#if COLIBRI_ISA_CLZ
+    uint32_t shift = leading_zeros(c_high);
+    c_high = c_high << shift | c_low >> 1 >> (31 - shift);
+    c_low <<= shift;
+    exponent -= (int32_t)shift;
+#else
+    while (c_high >> 31 == 0) { /* seldom more than twice: only where much is cancelled */
+        c_high = c_high << 1 | c_low >> 31;
+        c_low <<= 1;
+        exponent--;
+    }
+#endif
+    if (!is_normal((uint32_t)exponent)) {
+        return fma_any(a, b, c);
+    }
+    uint32_t significand = c_high >> 8;
+    uint32_t rest = c_high << 24 | (c_low != 0); /* what is rounded: top bit the first lost, last bit sticky */
+    significand += rest > 0x80000000u || (rest == 0x80000000u && (significand & 1u) != 0);
+    /* The implicit bit adds one to the exponent, and so does a carry out of the significand, up to infinity. */
+    return colibri_from_bits((sign & 0x80000000u) | (((uint32_t)(exponent - 1) << 23) + significand));
 }
 
 #endif

@@ -10,6 +10,12 @@ import click
 from colibri.boards import Board, list_boards, load_board
 from colibri.cli import options, render
 
+_PROTECTION = {
+    "mapping": "read-only, as they are mapped",
+    "mpu": "read-only: a store into their region faults and is reported",
+    "none": "NOT protected: the board has nothing that makes a store into them fault",
+}
+
 
 @click.command("boards")
 @click.argument("name", required=False)
@@ -29,6 +35,14 @@ def command(name: str | None, as_json: bool) -> None:
     if name:
         regions = [(r.name, f"{r.origin:#010x}", r.length_bytes, r.attributes) for r in boards[0].regions]
         print("\n" + render.table(("region", "origin", "bytes", ""), regions) if regions else "")
+        print(f"\nweights: {_PROTECTION[_protection(boards[0])]}")
+
+
+def _protection(board: Board) -> str:
+    """What keeps a store from the weights: a key of _PROTECTION."""
+    if board.image == "mapped":
+        return "mapping"
+    return "none" if board.mpu == "none" else "mpu"
 
 
 def _json(board: Board) -> dict[str, Any]:
@@ -41,6 +55,7 @@ def _json(board: Board) -> dict[str, Any]:
         "toolchains": list(board.toolchains),
         "verified": board.verified,
         "weights_regions": list(board.weights_regions),
+        "weights_protection": _protection(board),
         "regions": [
             {"name": r.name, "origin": r.origin, "length": r.length_bytes, "attributes": r.attributes}
             for r in board.regions

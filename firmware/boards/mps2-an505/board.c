@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arm MPS2 with image AN386: Cortex-M4F at 25 MHz. */
+/* Arm MPS2 with image AN505 (IoT Kit): Cortex-M33 at 20 MHz, left in the secure state it boots in; peripherals at their secure addresses. */
 #include "../../arch/arm-m/board.h"
 #include "../common/cmsdk.h"
 
-#define UART0 0x40004000u
-#define TIMER0 0x40000000u
-#define CLOCK_HZ 25000000u
+#define UART0 0x50200000u
+#define TIMER0 0x50000000u
+#define CLOCK_HZ 20000000u
 
 void colibri_board_init(void)
 {
