@@ -41,7 +41,7 @@ def budget(board: str, compiler: str | None, app: str) -> Budget:
 
 
 def budget_key(compiler: str, opt: str) -> str:
-    """The key of a compiler version: itself at the levels that the bounds are measured for, -O2 and -Os; else one without an entry."""
+    """The key of a compiler version: itself at the levels that are measured, -O2 and -Os; else one that has no entry."""
     return compiler if opt in ("2", "s") else f"{compiler} -O{opt}"
 
 
