@@ -11,7 +11,7 @@ from colibri.boards import Board, linker_script, list_boards, load_board, mpu_re
 from colibri.data import data_path
 from colibri.errors import BoardError, UsageError
 
-BOARDS = ("linux-x86_64", "mps2-an386", "mps3-an547")
+BOARDS = ("linux-x86_64", "microbit", "mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547")
 
 
 def edited(tmp_path: Path, old: str, new: str, board: str = "mps3-an547") -> Path:
@@ -194,3 +194,14 @@ def test_the_linker_script_names_the_region_of_the_address() -> None:
     assert "__colibri_weights_address = 0x90000000;" in script
     assert "__colibri_stack_bytes = 4096;" in script
     assert "COLIBRI_MPU_REGIONS" not in script
+
+
+def test_a_board_without_mpu_has_no_mpu_registers() -> None:
+    board = load_board("microbit")
+    assert registers(board) == []
+    assert "no MPU" in linker_script(board)
+
+
+def test_weights_beside_code_are_read_only_by_their_own_region() -> None:
+    # the upper 2 MiB of SSRAM1: AP 0b101, XN
+    assert (0x00200000, 1 << 28 | 0b101 << 24 | 0b001011 << 16 | 20 << 1 | 1) in registers(load_board("mps2-an385"))

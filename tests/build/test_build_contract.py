@@ -21,7 +21,7 @@ from colibri.build.toolchain import CONTRACT, NO_VECTORISE, find_toolchain
 from colibri.cli.workflow import board_of
 from colibri.errors import NegativeVerdict, ToolError, UsageError
 from colibri.folder import Folder
-from colibri.layout.budget import Budget
+from colibri.layout.budget import Budget, budget
 from image.packs import Packs
 
 UNDO = re.compile(
@@ -163,8 +163,8 @@ def test_a_bound_that_is_exceeded_fails(linked: Any, name: str) -> None:
     folder, _, measured = linked
     board = board_of(folder)
     bounds = {
-        "code": 24576 + folder.manifest["plan"]["offset_table_bytes"],
-        "statics": 1024,
+        "code": budget(board.name, "gcc-12.2", "generate").code_bytes + folder.manifest["plan"]["offset_table_bytes"],
+        "statics": budget(board.name, "gcc-12.2", "generate").static_bytes,
         "stack": board.stack["generate"] + board.stack["fault"],
     }
     check(linked, folder.manifest, {**measured, name: bounds[name]})

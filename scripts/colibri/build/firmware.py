@@ -14,6 +14,7 @@ from colibri.build.products import write_products
 from colibri.build.toolchain import OptLevel, Toolchain, find_toolchain, run
 from colibri.data import data_path
 from colibri.folder import IMAGE, Folder
+from colibri.layout.budget import budget_key
 from colibri.output import replaced_folder
 
 App = Literal["generate", "verify", "bench", "lib"]
@@ -45,7 +46,7 @@ def build(folder: Folder, board: Board, options: BuildOptions) -> Path:
             record = _archive(work, toolchain, objects)
         else:
             _link(work, folder, board, toolchain, options, objects)
-            record = write_products(work, folder, board, toolchain.version, options.app)
+            record = write_products(work, folder, board, budget_key(toolchain.version, options.opt), options.app)
         for item in objects:
             item.unlink()
         record = {**_identity(folder, board, toolchain, options), **record}

@@ -22,12 +22,27 @@ class Budget:
     static_bytes: int
 
 
-def budget(board: str, compiler: str, app: str) -> Budget:
-    """The bound for a board and a compiler such as `gcc-12.2`; the board's widest where that version has no entry yet."""
+def budget(board: str, compiler: str | None, app: str) -> Budget:
+    """The bound for a board and a compiler.
+
+    compiler  as `gcc-12.2`. `any` is for a version that was not measured, and for a level that was not (budget_key). None: not
+              known yet; the widest of those measured
+    """
     versions = _table().get(board, {})
-    chosen = [versions[compiler]] if compiler in versions else list(versions.values())
+    measured = [entry for key, entry in versions.items() if key != "any"]
+    if compiler in versions:
+        chosen = [versions[compiler]]
+    elif compiler is None and measured:
+        chosen = measured
+    else:
+        chosen = [versions["any"]] if "any" in versions else measured
     entries = [apps[app] for apps in chosen if app in apps] or [_table()["default"]["any"][app]]
     return Budget(max(e["code_bytes"] for e in entries), max(e["static_bytes"] for e in entries))
+
+
+def budget_key(compiler: str, opt: str) -> str:
+    """The key of a compiler version: itself at the levels that are measured, -O2 and -Os; else one that has no entry."""
+    return compiler if opt in ("2", "s") else f"{compiler} -O{opt}"
 
 
 @cache

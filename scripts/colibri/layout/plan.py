@@ -88,7 +88,7 @@ def make_plan(config: ModelConfig, board: Board, settings: Settings) -> Plan:
     policy = settings.policy.resolve(config)
     layout = lay_out(config, policy, settings.expert_align_bytes(board))
     state = state_layout(config, policy, settings.kv)
-    bounds = budget(board.name, "", APP)
+    bounds = budget(board.name, None, APP)
     region, address = _weights_place(board, layout.image_bytes, settings.weights_address)
     flash = {name: Part(n, "exact") for name, n in layout.part_bytes().items()}
     flash["code"] = Part(bounds.code_bytes + offset_table_bytes(layout, config), "bound")
