@@ -3,18 +3,11 @@
 #ifndef COLIBRI_ARM_M_BOARD_H
 #define COLIBRI_ARM_M_BOARD_H
 
-#include <stdint.h>
-
-/* Clocks, pins, the console at 115200 baud 8N1; in simulator builds also start the timer. */
-void colibri_board_init(void);
+#include "../board.h"
 
 #ifdef COLIBRI_SIMULATOR
 /* A free-running counter that rises and wraps at 2^32. */
 uint32_t colibri_board_ticks(void);
-#else
-/* Console, one byte, waiting. */
-void colibri_board_put(uint8_t byte);
-uint8_t colibri_board_get(void);
 #endif
 
 #endif
