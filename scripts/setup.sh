@@ -24,6 +24,7 @@ qemu-system-arm   qemu-system-arm
 '
 test_commands="$demo_commands
 gcc               gcc
+g++               g++
 clang-19          clang-19
 qemu-x86_64       qemu-user
 "

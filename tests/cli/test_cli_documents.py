@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
@@ -194,3 +197,15 @@ def test_a_float32_reads_back_to_the_same_bits() -> None:
     values = np.array(call("golden", MIXTRAL, "--ids", "5,6", "--json").document["logits"], np.float64)
     assert np.array_equal(values.astype(np.float32), values)
     assert len(np.unique(values)) > 100
+
+
+def test_the_reference_names_every_command_and_option() -> None:
+    text = (ROOT / "docs" / "COMMANDS.md").read_text("utf-8")
+    for name in COMMANDS:
+        assert f"`colibri {name}" in text
+        for parameter in import_module(f"colibri.cli.{name}").command.params:
+            if isinstance(parameter, click.Option):
+                assert any(re.search(rf"(?<![\w-]){opt}(?![\w-])", text) for opt in parameter.opts), (
+                    name,
+                    parameter.opts,
+                )

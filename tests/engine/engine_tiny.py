@@ -223,8 +223,16 @@ class Tiny:
         quant_elems = max([pad8(m[1]) for m in quantised], default=0)
         quant_groups = max([-(-m[1] // m[3]) for m in quantised if m[2] == 3 and m[3]], default=1)
         scratch = pad8(max(c.max_seq, f + max(f, h), 2 * pad8(k)))
-        state = 64 + 4 * (2 * h + max(pad8(c.heads * c.head_dim), h) + scratch + c.n_experts + 2 * c.top_k + c.rotary)
-        state += 4 * quant_groups + quant_elems if quant_elems else 0
+        buffers = {
+            "header": 64, "x": 4 * h, "norm": 4 * h, "q": 4 * max(pad8(c.heads * c.head_dim), h), "scratch": 4 * scratch,
+            "router": 4 * c.n_experts, "expert_ids": 4 * c.top_k, "expert_weights": 4 * c.top_k, "rope": 4 * c.rotary,
+            "quant_scales": 4 * quant_groups if quant_elems else 0, "quant": quant_elems,
+        }  # fmt: skip
+        self.buffers: dict[str, slice] = {}
+        state = 0
+        for name, n_bytes in buffers.items():
+            self.buffers[name] = slice(state, state + n_bytes)
+            state += n_bytes
         per_position = 2 * (4 * c.kv_heads + k) if c.kv_q8 else 8 * k
         state += c.layers * c.max_seq * per_position
         self.state_bytes = (state + 15) // 16 * 16
@@ -326,6 +334,13 @@ class Engine:
     @property
     def state_at(self) -> ctypes.c_void_p:
         return ctypes.c_void_p(self.state.ctypes.data)
+
+    def floats(self, name: str) -> np.ndarray:
+        return self.state[self.tiny.buffers[name]].view(np.float32)
+
+    def run_to(self, ids: list[int], stage: int) -> None:
+        while self.header[4] != stage:
+            assert self.step(ids, 0) == 1
 
     def step(self, ids: list[int], max_macs: int, logits: bool = True) -> int:
         array = np.array(ids, np.int32)

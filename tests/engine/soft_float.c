@@ -77,6 +77,12 @@ int main(void)
             c -= choice & 32u ? (choice >> 17 & 31u) << 23 : 0u;
             c ^= choice & 64u ? 0x80000000u : 0u;
         }
+        if ((choice & 0x1800u) == 0x1800u) { /* two or three significant bits each, c 10 binades below to 53 above the product */
+            uint32_t exponent = 100u + (a >> 23 & 31u);
+            a = exponent << 23 | 1u << (a & 15u) << (a >> 4 & 7u) | (a >> 8 & 1u);
+            b = 127u << 23 | 1u << (b & 15u) << (b >> 4 & 7u) | (b >> 8 & 1u);
+            c = (c & 0x80000000u) | (exponent - 10u + (c & 63u)) << 23 | (c >> 8 & 1u) | (c >> 9 & 1u) << 22;
+        }
         check_fma(a, b, c);
     }
     for (long i = 0; i < 10000000; i++) {

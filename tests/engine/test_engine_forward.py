@@ -201,3 +201,24 @@ def test_cycle_count_is_the_difference_of_the_ports_counter(engine_of: Callable[
     call = [ctypes.byref(engine.model), engine.state_at, ctypes.c_void_p(ids.ctypes.data), 2, None]
     assert engine.lib.colibri_forward(*call, ctypes.byref(count)) == 0
     assert count.value == 1000
+
+
+def test_pad_lanes_are_zero_for_the_matrix_that_follows(engine_of: Callable[..., Engine]) -> None:
+    """Whatever the shared buffers held before: garbage is put there by hand."""
+    attention, act = 6, 13
+    grouped = engine_of("moe_q8_group")  # 36 elements of q, 40 of the sum
+    grouped.run_to([1], attention)
+    grouped.floats("q")[36:] = 7
+    assert grouped.step([1], 0) == 1
+    assert not grouped.floats("q")[36:40].any()
+    floats = engine_of("moe_f32")  # ffn 13
+    floats.run_to([1], act)
+    floats.floats("scratch")[13:16] = 7
+    assert floats.step([1], 0) == 1
+    assert not floats.floats("scratch")[13:16].any()
+    odd = engine_of("moe_q8")  # hidden size 20
+    odd.run_to([1], 2)
+    quant = odd.state[odd.tiny.buffers["quant"]]
+    quant[:] = 7
+    assert odd.step([1], 0) == 1
+    assert not quant[20:24].any()

@@ -104,6 +104,16 @@ def test_frequencies_follow_the_probabilities(engine_of: Callable[..., Engine]) 
     assert drawn.count(3) + drawn.count(30) == 4000
 
 
+def test_the_running_sum_must_exceed_the_threshold(engine_of: Callable[..., Engine]) -> None:
+    """Two candidates of e = 1: u = 0 takes the first, u = 1/2 the second, because 1 does not exceed 1."""
+    engine = engine_of("moe_f32")
+    z = np.full(engine.case.vocab, -100, F)
+    z[[3, 30]] = 0
+    for state, want in ((0, 3), (1 << 58 | 1 << 40, 30)):  # the next numbers are 0 and 2**31
+        for top_k, top_p in ((0, 1), (5, 1), (0, 0.99)):
+            assert want == sample(engine, z.copy(), 1, top_k, top_p, Rng(state))
+
+
 def test_refused_arguments_change_nothing(engine_of: Callable[..., Engine]) -> None:
     engine = engine_of("moe_f32")
     z = np.random.default_rng(1).standard_normal(engine.case.vocab).astype(F)

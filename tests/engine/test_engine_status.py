@@ -13,6 +13,7 @@ from engine_tiny import Engine, Scrub, statuses, tiny_of
 S = statuses()
 NULL = ctypes.c_void_p(None)
 WORDS = ["magic", "position", "seq_len", "done", "stage", "layer", "slot", "unit", "status", "logits", "ids_hash"]
+ATTN_NORM, ROPE, ATTN_RESIDUAL, GATE, ACT, FFN_RESIDUAL = 1, 5, 8, 11, 13, 15
 HEADER = {name: i for i, name in enumerate(WORDS)}
 
 
@@ -114,13 +115,38 @@ def test_corrupt_indices_are_found_before_they_are_used(engine: Engine, word: st
 
 
 def test_a_corrupt_expert_index_is_found_before_it_is_used(engine: Engine) -> None:
-    while engine.header[HEADER["stage"]] != 12:
-        assert engine.step([1], 0) == 1
-    expert_ids = (64 + 4 * (24 * 3 + 40 + 5)) // 4
-    state = engine.state.view(np.int32)
-    assert sorted(state[expert_ids : expert_ids + 2]) != [0, 0]
-    state[expert_ids] = 5
+    engine.run_to([1], GATE)
+    engine.state[engine.tiny.buffers["expert_ids"]].view(np.int32)[0] = 5
     assert S["ERR_STATE_CORRUPT"] == engine.step([1], 0)
+
+
+# The stage that must notice, and the element that is too large before it runs.
+@pytest.mark.parametrize(
+    ("stage", "buffer", "index"),
+    [
+        (ROPE, "q", 5),
+        (ROPE, "scratch", 3),  # k
+        (ROPE, "scratch", 16 + 11),  # v
+        (ATTN_NORM, "x", 19),  # through the norm's output: every other element becomes small
+        (ATTN_RESIDUAL, "scratch", 16 + 19),
+        (FFN_RESIDUAL, "q", 19),
+        (ACT, "scratch", 12),
+    ],
+)
+def test_each_stage_checks_what_it_completes(engine: Engine, stage: int, buffer: str, index: int) -> None:
+    engine.run_to([1, 2], stage)
+    values = engine.floats(buffer)
+    if stage == ATTN_NORM:
+        layer_norm = engine.tiny.layer_rows[0][0]
+        engine.image[layer_norm : layer_norm + 80].view(np.float32)[index] = 2.0**49.9
+        values[:20] = 0
+        values[index] = 1
+    else:
+        values[index] = 2.0**60
+    if stage == ACT:
+        values[16 + index] = 1
+    assert S["ERR_RANGE"] == engine.step([1, 2], 0)
+    assert int(engine.header[HEADER["stage"]]) == stage
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 2.0**60])

@@ -61,7 +61,7 @@ case "$*" in
         python3-venv) touch "$STUBS/has-ensurepip" && continue ;;
         qemu-user) command=qemu-x86_64 ;;
         libc6-dev) touch "$STUBS/has-libc-headers" && continue ;;
-        qemu-system-arm | clang-19 | gcc) command=$package ;;
+        qemu-system-arm | clang-19 | gcc | g++) command=$package ;;
         *) continue ;;
         esac
         cp "$STUBS/$command.package" "$STUBS/$command"
@@ -75,7 +75,7 @@ GCC = '[ -e "$STUBS/has-libc-headers" ]'
 DEMO_LINE = "apt-get install -y --no-install-recommends gcc-arm-none-eabi qemu-system-arm python3-venv"
 TEST_LINE = (
     "apt-get install -y --no-install-recommends"
-    " gcc-arm-none-eabi qemu-system-arm gcc clang-19 qemu-user libc6-dev python3-venv"
+    " gcc-arm-none-eabi qemu-system-arm gcc g++ clang-19 qemu-user libc6-dev python3-venv"
 )
 
 
@@ -100,7 +100,7 @@ class Machine:
         self.command("id", f"echo {uid}")
 
     def packages_present(self) -> None:
-        for name in ["arm-none-eabi-gcc", "qemu-system-arm", "clang-19", "qemu-x86_64"]:
+        for name in ["arm-none-eabi-gcc", "qemu-system-arm", "clang-19", "qemu-x86_64", "g++"]:
             self.command(name)
         self.command("gcc", GCC)
         self.flag("has-ensurepip")
@@ -146,7 +146,7 @@ def machine(tmp_path: Path) -> Machine:
     m.command("python3", PYTHON)
     m.command("venv-python", VENV_PYTHON)
     m.command("apt-get", APT_GET)
-    for name in ["arm-none-eabi-gcc", "qemu-system-arm", "clang-19", "qemu-x86_64"]:
+    for name in ["arm-none-eabi-gcc", "qemu-system-arm", "clang-19", "qemu-x86_64", "g++"]:
         m.command(f"{name}.package")
     m.command("gcc.package", GCC)
     m.user(1000)

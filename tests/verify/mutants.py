@@ -8,6 +8,7 @@ import shutil
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -15,6 +16,7 @@ from unittest import mock
 import numpy as np
 
 from colibri.build.firmware import BuildOptions, build
+from colibri.build.toolchain import Toolchain, find_toolchain
 from colibri.cli import targets
 from colibri.cli.verify import golden_tensors
 from colibri.cli.workflow import board_of, golden_of
@@ -38,8 +40,14 @@ def verdict(folder: Folder, elf: Path) -> Verdict:
     )
 
 
-def patched_build(folder: Folder, edits: Edits, scratch: Path) -> Path:
-    """Build `verify` from a copy of firmware/ with some text replaced; returns the ELF."""
+def patched_build(
+    folder: Folder, edits: Edits, scratch: Path, *, flags: Sequence[str] = (), libraries: Sequence[str] = ()
+) -> Path:
+    """Build `verify` from a copy of firmware/ with some text replaced; returns the ELF.
+
+    flags      more for the compiler and the linker's driver
+    libraries  more for the link
+    """
     firmware = scratch / "firmware"
     shutil.copytree(data_path("firmware"), firmware)
     for name, (old, new) in edits.items():
@@ -50,11 +58,21 @@ def patched_build(folder: Folder, edits: Edits, scratch: Path) -> Path:
     def path_of(kind: Any) -> Path:
         return firmware if kind == "firmware" else data_path(kind)
 
+    def find(*arguments: Any) -> Toolchain:
+        found = find_toolchain(*arguments)
+        link_flags = (
+            *found.link_flags,
+            *flags,
+            *(f"-Wl,--push-state,--no-as-needed,{x},--pop-state" for x in libraries),
+        )
+        return replace(found, flags=(*found.flags, *flags), link_flags=link_flags)
+
     with (
+        mock.patch("colibri.build.firmware.find_toolchain", find),
         mock.patch("colibri.build.firmware.data_path", path_of),
         mock.patch("colibri.boards.load.data_path", path_of),
     ):
-        return build(folder, board_of(folder), BuildOptions(app="verify")) / "firmware.elf"
+        return build(folder, board_of(folder), BuildOptions(app="verify", opt="1")) / "firmware.elf"
 
 
 @contextlib.contextmanager

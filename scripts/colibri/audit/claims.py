@@ -17,13 +17,16 @@ from colibri.boards import Board
 from colibri.folder import Folder
 
 WEIGHTS = ".colibri_weights"
+_WRITABLE_SECTIONS = (".data", ".bss", ".tdata", ".tbss")
 
 _ALLOWED_UNDEFINED = re.compile(r"mem(cpy|set|move|cmp)|__aeabi_mem(cpy|set|move|clr)[48]?")
 _FORBIDDEN = re.compile(
     r"_?(malloc|calloc|realloc|free|sbrk|printf|sprintf|snprintf|vprintf|puts|fopen|exit|abort|atexit|environ|impure_ptr)(_r)?"
     r"|__libc_\w+|_?(expf?|logf?|powf?|sinf?|cosf?|tanhf?|sqrtf?|fmaf?)"
 )
-_DOUBLE_HELPER = re.compile(r"__aeabi_d\w+|__(add|sub|mul|div|extendsf|truncdf)\w*df\w*")
+_DOUBLE_HELPER = re.compile(
+    r"__aeabi_(d\w+|\w+2d)|__\w*[dt]f[23]|__float\w*[dt]f|__fix(uns)?[dt]f\w+|__trunc[dt]f\w+|__gnu_\w*2d"
+)
 
 
 @dataclass(frozen=True)
@@ -110,8 +113,11 @@ def no_writable_static(subject: Subject) -> tuple[list[str], str]:
     """The engine has no writable static, and nothing is initialised at start."""
     engine = [p for p in subject.parts if p.object.startswith(("engine_", "kernels_"))]
     problems = [
-        f"{p.object}: {p.section} of {p.bytes} bytes" for p in engine if p.section.startswith((".data", ".bss"))
+        f"{p.object}: {p.section} of {p.bytes} bytes" for p in engine if p.section.startswith(_WRITABLE_SECTIONS)
     ]
+    if subject.engine is not None:  # what has another name shows by its flags
+        named = [s for s in subject.engine.sections if s.writable and not s.name.startswith(_WRITABLE_SECTIONS)]
+        problems += [f"engine.o: {s.name} of {s.bytes} bytes" for s in named if s.bytes]
     problems += [f"{p.object}: {p.section}" for p in engine if "init_array" in p.section or "ctors" in p.section]
     if subject.board.image == "linked":
         for section in subject.elf.sections:
@@ -136,14 +142,19 @@ def no_weight_in_ram(subject: Subject) -> tuple[list[str], str]:
         problems.append(f"{WEIGHTS} is writable")
     if section.load_address != section.address:
         problems.append(
-            f"{WEIGHTS} is loaded at {section.load_address} and used at {section.address:#x}: it would be copied"
+            f"{WEIGHTS} is loaded at {_shown(section.load_address)} and used at {section.address:#x}: it would be copied"
         )
     if ram is not None and section.address < ram.end and ram.origin < section.address + section.bytes:
         problems.append(f"{WEIGHTS} lies in RAM region {ram.name}")
-    digest = hashlib.sha256(subject.elf.data(section.address, section.bytes)).hexdigest()
+    load_address = section.address if section.load_address is None else section.load_address
+    digest = hashlib.sha256(subject.elf.data(load_address, section.bytes)).hexdigest()
     if digest != subject.folder.manifest["image"]["sha256"]:
         problems.append(f"the ELF's weights have SHA-256 {digest}, not the packed one")
     return problems, f"LMA = VMA = {section.address:#x}, read-only, SHA-256 {digest[:16]}..."
+
+
+def _shown(address: int | None) -> str:
+    return "no address" if address is None else f"{address:#x}"
 
 
 def nothing_over_its_region(subject: Subject) -> tuple[list[str], str]:

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -28,6 +29,16 @@ EXIT_SIGINT = 130
 EXIT_SIGTERM = 143
 
 
+@contextlib.contextmanager
+def _signals_held() -> Iterator[None]:
+    """Signals wait while modules are imported: extension modules swallow an exception that is raised in their set-up."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _Lazy(rich_click.RichGroup):
     """Imports a command's module when it is called: start-up stays short, and a broken one breaks no other."""
 
@@ -37,7 +48,8 @@ class _Lazy(rich_click.RichGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"colibri.cli.{cmd_name}").command
+        with _signals_held():
+            command: click.Command = importlib.import_module(f"colibri.cli.{cmd_name}").command
         return command
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy.random  # noqa: F401  (here, with the other imports, where signals are held; numpy itself imports it late)
+
 from colibri.boards import Board, list_boards, load_board
 from colibri.cli import render
 from colibri.cli.options import given_settings, settings_from
