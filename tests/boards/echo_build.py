@@ -65,9 +65,7 @@ def build_echo(
     if bare:
         (folder / "board.ld").write_text(linker_script(board, address, "generate", stack_bytes))
         command += ["-T", str(folder / "board.ld")]
-    result = subprocess.run(
-        [*command, *objects, "-lgcc", "-o", str(elf)], capture_output=True, text=True, check=False
-    )
+    result = subprocess.run([*command, *objects, "-lgcc", "-o", str(elf)], capture_output=True, text=True, check=False)
     if result.returncode:
         raise LinkError(result.stderr)
     return elf

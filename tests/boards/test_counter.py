@@ -19,7 +19,10 @@ from colibri_sim.qemu.runner import TargetFault
 pytestmark = pytest.mark.qemu
 
 EchoBuilder = Callable[..., Path]
-BOARDS = ("mps2-an386", "mps3-an547", "linux-x86_64")
+BOARDS = (
+    *("mps2-an386", "mps3-an547", "virt-riscv32", "virt-riscv64", "virt-aarch64"),
+    *("linux-x86_64", "linux-aarch64", "linux-riscv64"),
+)
 MARKERS = ["echo_begin", "echo_end"]
 
 

@@ -78,7 +78,6 @@ class Board:
     verified   what a test of this repository shows: qemu (never real hardware), native, none
     sources    firmware files of this board, absolute, without the weights' own (arch/weights.S, for linked images)
     mpu        v7m, v8m, pmp (RISC-V), mmu (AArch64 page tables) or none: how the regions' attributes are enforced
-    fpu        whether the core has one; without, the compiler's float helpers are linked
     place      which region holds code and which RAM; empty for mapped images, as `regions` and `weights_regions` are
     stack      bytes of the stack by application, and `fault`: bytes of the handler's own
     """
@@ -95,7 +94,6 @@ class Board:
     kernels: str
     linker_script: Path | None
     mpu: Literal["v7m", "v8m", "pmp", "mmu", "none"]
-    fpu: bool
     regions: tuple[Region, ...]
     place: Mapping[str, str]
     weights_regions: tuple[str, ...]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from colibri.boards.description import Board, Region
 
-__all__ = ["MpuRegion", "linker_script", "mpu_regions"]
+__all__ = ["MpuRegion", "linker_script", "mpu_regions", "page_tables"]
 
 GUARD_BYTES = 32 * 1024
 MPU_MARKER = "COLIBRI_MPU_REGIONS"
@@ -146,7 +146,9 @@ def page_tables(board: Board) -> list[str]:
     lines = [". = ALIGN(4096);", "__colibri_page_tables = .;"]
     tables = sorted(blocks)
     for index, gib in enumerate(tables):
-        lines += [f". = __colibri_page_tables + {8 * gib:#x};"] if gib != (tables[index - 1] + 1 if index else 0) else []
+        lines += (
+            [f". = __colibri_page_tables + {8 * gib:#x};"] if gib != (tables[index - 1] + 1 if index else 0) else []
+        )
         lines.append(f"QUAD(__colibri_page_tables + {4096 * (index + 1):#x} + 3) /* {gib} GiB */")
     for index, gib in enumerate(tables):
         expected = None

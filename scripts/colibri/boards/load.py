@@ -98,9 +98,6 @@ class _Table:
             raise self.error(key, f"an integer from {low:#x} to {high:#x}", value)
         return value
 
-    def truth(self, key: str, default: bool) -> bool:
-        return self._take(key, bool, "true or false", default)
-
     def optional_integer(self, key: str, *, low: int) -> int | None:
         return self.integer(key, low=low) if key in self._values else None
 
@@ -159,7 +156,6 @@ def _load(path: Path) -> Board:
     sources = _sources(top)
     kernels = top.choice("kernels", KERNELS)
     mpu = top.choice("mpu", tuple(EDGE_BYTES), "none")
-    fpu = top.truth("fpu", True)
     script = _linker_script(top) if linked else None
     regions = _regions(top, word_bits, mpu) if linked else ()
     place, weights_regions = _place(top, regions) if linked else ({}, ())
@@ -181,7 +177,6 @@ def _load(path: Path) -> Board:
         kernels=kernels,
         linker_script=script,
         mpu=cast(Any, mpu),
-        fpu=fpu,
         regions=regions,
         place=MappingProxyType(place),
         weights_regions=weights_regions,

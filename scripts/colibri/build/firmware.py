@@ -135,6 +135,11 @@ def _link(
         (work / "board.ld").write_text(linker_script(board, address, options.app))
         command += ["-T", "board.ld"]
     run([*command, *(path.name for path in objects), "-lgcc", "-o", "firmware.elf"], "linking", cwd=work)
+    if board.image == "mapped":  # the kernel's side is in the ELF too: the engine by itself is what the audit looks at
+        engine = [path.name for path in objects if path.name.startswith(("engine_", "kernels_"))]
+        run(
+            [toolchain.linker, *toolchain.link_flags, "-nostdlib", "-r", *engine, "-o", "engine.o"], "linking", cwd=work
+        )
 
 
 def _archive(work: Path, toolchain: Toolchain, objects: list[Path]) -> dict[str, Any]:
