@@ -7,6 +7,7 @@
 
 #define COLIBRI_REG8(address) (*(volatile uint8_t *)(uintptr_t)(address))
 
+/* The FIFOs are left as they are: turning them on empties them, and the first byte of a request may be there already. */
 static inline void ns16550_init(uintptr_t base, uint32_t clock_hz, uint32_t baud)
 {
     uint32_t divisor = (clock_hz + 8u * baud) / (16u * baud);
@@ -15,7 +16,6 @@ static inline void ns16550_init(uintptr_t base, uint32_t clock_hz, uint32_t baud
     COLIBRI_REG8(base) = (uint8_t)divisor;
     COLIBRI_REG8(base + 1u) = (uint8_t)(divisor >> 8);
     COLIBRI_REG8(base + 3u) = 0x03u;
-    COLIBRI_REG8(base + 2u) = 0x07u; /* FCR: FIFOs on and empty */
 }
 
 static inline void ns16550_put(uintptr_t base, uint8_t byte)
