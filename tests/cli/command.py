@@ -68,7 +68,8 @@ def call(*args: object) -> Result:
 
 def process(*args: object, program: str = MAIN, **options: Any) -> subprocess.Popen[bytes]:
     """Start a command line as a process of its own session. program: Python that ends with MAIN, to stub parts of it."""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": {**os.environ}, **options}
+    pipes["env"].pop("PYTHONUNBUFFERED", None)  # it would hide a missing flush
     return subprocess.Popen([sys.executable, "-c", program, *map(str, args)], start_new_session=True, **pipes)
 
 

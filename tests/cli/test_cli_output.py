@@ -137,6 +137,13 @@ def test_temporary_files_on_a_full_disk(
     only(small_disk)
 
 
+def test_no_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nope"))
+    result = call("verify", MIXTRAL, "-b", LINUX)
+    assert result.code == 6
+    assert "TMPDIR" in result.error_lines()[0]
+
+
 def test_two_writers_of_one_folder_take_turns(tmp_path: Path) -> None:
     target, failures = tmp_path / "out", []
 

@@ -64,14 +64,16 @@ PLAN = ("plan", MIXTRAL, "-b", AN547)
         (("verify", MIXTRAL, "-b", LINUX, "-b", "nope"), {"where": "nope"}),
         (("verify", MIXTRAL, "-b", LINUX, "--all-boards"), {"where": "--all-boards"}),
         (("verify", MIXTRAL, "--all-boards", "-q", "q9"), {"where": "-q q9"}),
+        (("verify", MIXTRAL, "--all-boards", "--max-seq", "129"), {"expected": "1 to 128"}),
         (("verify", MIXTRAL, "-b", LINUX, "--prompts", "nope.txt"), {"where": "nope.txt"}),
         (("bench", MIXTRAL, "-b", LINUX, "-b", "nope"), {"where": "nope"}),
         (("inspect", "/dev/null"), {"got": "something else"}),
     ],
     ids=lambda value: " ".join(map(str, value[2:])) if isinstance(value, tuple) else "",
 )
-def test_usage(args: tuple[object, ...], said: dict[str, str], no_build: Callable[..., None]) -> None:
-    no_build()
+def test_usage(args: tuple[object, ...], said: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused before anything is built."""
+    monkeypatch.setattr("colibri.cli.targets.built", None)
     refused(2, *args, **said)
 
 
@@ -185,6 +187,7 @@ def test_packing_options_on_a_packed_folder(command: str, given: list[str], pack
     hint = refused(2, command, folder, *given, where=given[0], got=given[0]).document["error"]["hint"]
     words = shlex.split(hint.partition("pack again: ")[2])
     assert words[:2] == ["colibri", "pack"]
+    assert all(word in words for word in given)
     words[words.index("OTHER")] = str(tmp_path / "other")
     assert call(*words[1:]).code == 0
     before, after = (json.loads((f / "manifest.json").read_text())["settings"] for f in (folder, tmp_path / "other"))
@@ -196,6 +199,19 @@ def test_packing_options_on_a_packed_folder(command: str, given: list[str], pack
         "--expert-align": {"prefix", "expert_align"},
     }[given[0]]
     assert {key for key in after if after[key] != before[key]} == changed
+
+
+@pytest.mark.parametrize(("given", "kept"), [(["-q", "q4"], True), (["-b", "mps2-an386"], False)])
+def test_the_pack_command_keeps_what_was_chosen(given: list[str], kept: bool, tmp_path: Path) -> None:
+    """An address of one's own stays, except on another board, which has other addresses."""
+    folder, chosen = tmp_path / "a b", ["--weights-addr", "0x28001000", "--kv", "q8", "--name", "stories"]
+    assert call("pack", MIXTRAL, "-b", AN547, "-o", folder, *chosen).code == 0
+    hint = refused(2, "verify", folder, *given).document["error"]["hint"]
+    assert ("--weights-addr 0x28001000" in hint) is kept
+    words = shlex.split(hint.partition("pack again: ")[2].replace("OTHER", shlex.quote(str(tmp_path / "other"))))
+    assert call(*words[1:]).code == 0
+    settings = json.loads((tmp_path / "other" / "manifest.json").read_text())["settings"]
+    assert (settings["kv"], settings["prefix"]) == ("q8", "stories")
 
 
 def test_a_packed_folder_is_no_checkpoint(packed: Folders, tmp_path: Path) -> None:

@@ -166,23 +166,29 @@ def test_only_whole_characters_are_shown(bytes_folder: tuple[Path, Path]) -> Non
     tokenizer = Tokenizer((bytes_folder[0] / "model_tokenizer.json").read_bytes(), "")
     known = [i for i in range(96) if "\ufffd" not in tokenizer.decode([i])]
     unfinished = next(i for i in range(96) if i not in known)
+    lead, rest = next(
+        (a, b) for a in range(96) for b in range(32) if len(tokenizer.decode([a, b]).strip("\ufffd")) == 1
+    )
+    streamer = Streamer(tokenizer, [known[0], lead])
+    assert streamer.shown + streamer.send(rest) == tokenizer.decode([known[0], lead, rest])
     streamer = Streamer(tokenizer, [known[0]])
     assert streamer.send(unfinished) == ""
     assert streamer.send(known[1]).startswith("\ufffd")
     assert streamer.finish() == ""
 
 
-def test_text_comes_before_the_end(packed: Folders, tmp_path: Path) -> None:
+def test_text_comes_before_the_end(packed: Folders, bytes_folder: tuple[Path, Path], tmp_path: Path) -> None:
     """A target that sends a token, and a while later another: the first is shown long before the process ends."""
-    frames = [encode("K", bytes([i, 0, 0, 0])) for i in (5, 6)]
+    frames = [encode("K", bytes([i, 0, 0, 0])) for i in (89, 90)]
     script = "import sys, time; w = sys.stdout.buffer\n" + "".join(
         f"w.write({frame!r}); w.flush(); time.sleep(0.6)\n" for frame in frames
     )
     (tmp_path / "target.py").write_text(script)
     target = program(tmp_path, "target", f"exec {sys.executable} {tmp_path / 'target.py'}")
     stub = f"import colibri.cli.targets as t, pathlib; t.built = lambda *a: pathlib.Path({str(target)!r})\n"
-    for option, first in (([], b"5 "), (["--json"], b'{"schema')):
-        running = process("run", packed(LINUX), "-p", "ids: 1", *option, program=stub + MAIN)
+    ids, text = packed(LINUX), bytes_folder[0]
+    for args, first in (([ids], b"89 "), ([ids, "--json"], b'{"schema'), ([text], b"AB")):
+        running = process("run", *args, "-p", "ids: 88", program=stub + MAIN)
         assert running.stdout is not None
         shown = running.stdout.read(len(first))
         at = time.monotonic()

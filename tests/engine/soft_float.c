@@ -85,6 +85,18 @@ int main(void)
         }
         check_fma(a, b, c);
     }
+    /* Products 2**47 + d with small d, beside a c whose half ulp is 2**47: almost ties, decided by the last bits. */
+    for (uint32_t a = 0x800000u; a < 0x1000000u; a++) {
+        uint64_t b = (((uint64_t)1 << 47) + a - 1) / a;
+        uint64_t d = a * b - ((uint64_t)1 << 47);
+        if (d == 0 || d >= 512 || b >= 0x1000000u) {
+            continue;
+        }
+        for (uint32_t i = 0; i < 32; i++) {
+            uint32_t c = (i & 1u) << 31 | (150u - 3u + (i >> 2)) << 23 | (i >> 1 & 1u);
+            check_fma(127u << 23 | (a & 0x7fffffu), 126u << 23 | ((uint32_t)b & 0x7fffffu), c);
+        }
+    }
     for (long i = 0; i < 10000000; i++) {
         check_sqrt(i < 20 ? special[i] : (uint32_t)next());
     }

@@ -95,13 +95,18 @@ def vector_of(library: ctypes.CDLL, x: np.ndarray, spec: str) -> tuple[Vector, l
 
 @pytest.mark.parametrize("spec", KERNELS)
 @pytest.mark.parametrize(("rows", "cols"), [(1, 1), (3, 7), (5, 8), (9, 33), (6, 65), (7, 130), (4, 257)])
-def test_matvec(spec: str, rows: int, cols: int, library_of: Callable[..., ctypes.CDLL]) -> None:
+@pytest.mark.parametrize("size", [1.0, 2.0**-39.5], ids=["ordinary", "results around the smallest"])
+def test_matvec(spec: str, rows: int, cols: int, size: float, library_of: Callable[..., ctypes.CDLL]) -> None:
     name, kernel = KERNELS[spec]
     library = library_of(name)
     rng = np.random.default_rng(rows * 1000 + cols)
     data, descriptor, _ = encode(rng.standard_normal((rows, cols)).astype(F), spec)
     weights, matrix = stored(data), Matrix(*descriptor)
-    x = activations(rng, cols)
+    x = activations(rng, cols) * F(size)
+    if size < 1:
+        x = np.where(np.abs(x) < 2.0**-40, F(0), x)
+        if split(spec)[0] in ("q8", "q4"):
+            x[0] = 2.0**-32  # a smaller vector would be zero
     vector, _keep = vector_of(library, x, spec)
     expected = np.array([expected_row(weights, matrix, spec, r, x) for r in range(rows)], F)
     for begin, end in {(0, rows), (0, 1), (rows // 2, rows), (1, rows - 1)}:
@@ -170,12 +175,12 @@ def test_dot_axpy_absmax_and_quantise(n: int, library_of: Callable[..., ctypes.C
         assert (list(want_q), want_s, 55) == (list(q[:n]), scale[0], q[n])
         used = np.array([snap(F(v) * scale[0]) for v in want_q], F)
         assert dot8(a, used) == library.colibri_dot_q8_portable(pointer(a), pointer(q), ctypes.c_float(scale[0]), n)
-        z = y.copy()
+        z = np.append(y, F(99))
         library.colibri_axpy_portable(pointer(z), ctypes.c_float(0.3), pointer(x), n)
-        assert [fma(F(0.3), x[i], y[i]) for i in range(n)] == list(z)
-        z = y.copy()
+        assert [*(fma(F(0.3), x[i], y[i]) for i in range(n)), 99] == list(z)
+        z = np.append(y, F(99))
         library.colibri_axpy_q8_portable(pointer(z), ctypes.c_float(0.3), pointer(q), ctypes.c_float(scale[0]), n)
-        assert [fma(F(0.3), used[i], y[i]) for i in range(n)] == list(z)
+        assert [*(fma(F(0.3), used[i], y[i]) for i in range(n)), 99] == list(z)
 
 
 @pytest.mark.parametrize("amax", [0.0, 2.0**-40, np.nextafter(F(2.0**-33), F(0)), 2.0**-33, 2.0**50, 1.0])

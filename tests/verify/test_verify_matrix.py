@@ -68,12 +68,17 @@ def test_host_is_bit_exact_with_clang(packs: Packs, name: str, quant: str, kv: s
 @pytest.mark.parametrize(
     ("name", "quant", "kv", "board", "toolchain", "opt"),
     [
+        # every level of both compilers; the boards and formats take turns
+        ("mixtral_f16", "f16", "f32", "mps2-an386", "gcc", "0"),
+        ("llama_linear", "q4", "f32", "mps3-an547", "gcc", "1"),
         ("mixtral_odd", "q8", "q8", "mps2-an386", "gcc", "2"),
         ("mixtral_odd", "f32", "f32", "mps3-an547", "gcc", "3"),
-        ("mistral_swa", "q4", "q8", "mps3-an547", "llvm", "2"),
-        ("llama_tied_rope3", "q8:32", "f32", "mps2-an386", "llvm", "s"),
-        ("mixtral_f16", "f16", "f32", "mps2-an386", "gcc", "0"),
         ("mixtral", "bf16", "q8", "mps3-an547", "gcc", "s"),
+        ("mixtral_tied", "q8:32", "q8", "mps3-an547", "llvm", "0"),
+        ("llama", "f32", "q8", "mps2-an386", "llvm", "1"),
+        ("mistral_swa", "q4", "q8", "mps3-an547", "llvm", "2"),
+        ("mixtral_odd", "bf16", "f32", "mps2-an386", "llvm", "3"),
+        ("llama_tied_rope3", "q8:32", "f32", "mps2-an386", "llvm", "s"),
     ],
 )
 def test_board_is_bit_exact(packs: Packs, name: str, quant: str, kv: str, board: str, toolchain: str, opt: str) -> None:

@@ -52,7 +52,7 @@ typedef struct colibri_model {
  * Checks     length, magic, format version, header length, config hash, kernel layout: each a status of its own. The header's
  *            CRC is checked only together with the weights' (COLIBRI_INIT_CHECK_CRC).
  * Writes     *model, on success only.
- * COST       below 1,000 instructions; with the CRC about 20 a byte of the image. Stack below 128 bytes.
+ * COST       below 1,000 instructions; with the CRC about 10 a byte of the image. Stack below 128 bytes.
  */
 COLIBRI_RESULT colibri_status colibri_init(colibri_model_t *model, const void *image, size_t image_bytes, uint32_t flags);
 
@@ -69,7 +69,7 @@ COLIBRI_RESULT colibri_status colibri_scrub_init(colibri_scrub_t *cursor);
  *
  * Returns    COLIBRI_MORE until the last byte, then COLIBRI_OK or COLIBRI_ERR_WEIGHTS_CRC; the cursor then starts again.
  * Writes     *cursor.
- * COST       about 20 instructions a byte.
+ * COST       about 10 instructions a byte.
  */
 COLIBRI_RESULT colibri_status colibri_scrub(const colibri_model_t *model, colibri_scrub_t *cursor, uint32_t n_bytes);
 

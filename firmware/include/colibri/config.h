@@ -25,7 +25,7 @@
 #endif
 
 /* COLIBRI_SOFT_FMA: 0 or 1. 1: the integer fma and square root even where the core has the instructions. Default 0. Costs
- * roughly 60 instructions a multiply-accumulate; for tests. */
+ * roughly 100 instructions a float multiply-accumulate; for tests. */
 #ifndef COLIBRI_SOFT_FMA
 #define COLIBRI_SOFT_FMA 0
 #endif

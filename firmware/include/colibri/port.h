@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a board owes to the applications: six functions. The engine itself needs none of them.
+/* What a board owes to the applications: six functions. Of these the engine itself needs only colibri_port_cycles, for cycle_count.
  *
  * A new board implements these, calls colibri_app() once memory and the FPU are ready, and passes its result to
  * colibri_port_exit(). None of them allocates. None may be called from an interrupt or from two tasks at once. A pointer

@@ -12,6 +12,9 @@ from colibri.layout.state_layout import Kv
 from colibri.model import ModelConfig
 from colibri.quantise import Policy
 
+MAX_SEQ_LIMIT = 1 << 20
+"""sincos is defined below 2**20 (docs/NUMERICS.md 6), and inv_freq is at most 1."""
+
 ExpertAlign = Literal["line", "sector"] | int
 
 
@@ -32,16 +35,21 @@ class Settings:
 
     def apply(self, config: ModelConfig) -> ModelConfig:
         """The configuration with the chosen context length. Raises UsageError beyond the checkpoint's."""
-        if self.max_seq is None:
-            return config
-        if not 1 <= self.max_seq <= config.max_seq:
+        wanted = config.max_seq if self.max_seq is None else self.max_seq
+        limit = min(config.max_seq, MAX_SEQ_LIMIT)
+        if not 1 <= wanted <= limit:
+            what = (
+                "the context the checkpoint was made for"
+                if limit < MAX_SEQ_LIMIT
+                else "the range of the rotary functions"
+            )
             raise UsageError(
                 "--max-seq",
-                expected=f"1 to {config.max_seq}, the context the checkpoint was made for",
-                got=str(self.max_seq),
-                hint="leave the option out for the whole context",
+                expected=f"1 to {limit}, {what}",
+                got=str(wanted),
+                hint=f"choose a shorter context: --max-seq {limit}",
             )
-        return replace(config, max_seq=self.max_seq)
+        return replace(config, max_seq=wanted)
 
     def expert_align_bytes(self, board: Board) -> int:
         """Bytes of whose multiples each expert starts."""
