@@ -5,9 +5,8 @@
 
 #include "../board.h"
 
-#ifdef COLIBRI_SIMULATOR
-/* A free-running counter that rises and wraps at 2^32. */
+/* A free-running counter that rises and wraps at 2^32. Hardware builds need it only on ARMv6-M, which has no cycle counter of its
+ * own; there colibri_board_init starts it in every build. */
 uint32_t colibri_board_ticks(void);
-#endif
 
 #endif
