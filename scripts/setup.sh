@@ -23,10 +23,13 @@ arm-none-eabi-gcc gcc-arm-none-eabi
 qemu-system-arm   qemu-system-arm
 '
 test_commands="$demo_commands
-gcc               gcc
-g++               g++
-clang-19          clang-19
-qemu-x86_64       qemu-user
+gcc                     gcc
+g++                     g++
+clang-19                clang-19
+qemu-x86_64             qemu-user
+riscv64-unknown-elf-gcc gcc-riscv64-unknown-elf
+qemu-system-riscv64     qemu-system-misc
+aarch64-linux-gnu-gcc   gcc-aarch64-linux-gnu
 "
 
 say() { printf 'set-up: %s\n' "$*" >&2; }

@@ -1,7 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fault.h"
 
+#include "console.h"
 #include "frames.h"
+
+void colibri_console_note_hex(const char *name, uintptr_t value)
+{
+    char text[2 * sizeof value + 1];
+    for (unsigned i = 0; i < 2 * sizeof value; i++) {
+        unsigned digit = (unsigned)(value >> (8 * sizeof value - 4));
+        text[i] = (char)(digit < 10 ? '0' + digit : 'a' + digit - 10);
+        value <<= 4;
+    }
+    text[sizeof text - 1] = 0;
+    colibri_console_note(name);
+    colibri_console_note(text);
+}
 
 static uint32_t write_pointer(uint32_t crc, uintptr_t value)
 {

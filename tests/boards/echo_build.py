@@ -42,7 +42,7 @@ def build_echo(
         *([extra] if extra else []),
     ]:
         target = folder / f"{source.parent.name}_{source.name}.o"
-        own: list[str] = ["-ffreestanding"] if bare else []
+        own = ["-ffreestanding"]
         if source.name == "mem.c":
             own.append("-fno-tree-loop-distribute-patterns" if toolchain == "gcc" else "-fno-builtin")
         command = [
@@ -61,13 +61,11 @@ def build_echo(
         subprocess.run(command, check=True)
         objects.append(str(target))
     elf = folder / "echo.elf"
-    command = [found.linker, *found.link_flags, "-Wl,--gc-sections", "-Wl,--fatal-warnings"]
+    command = [found.linker, *found.link_flags, "-nostdlib", "-Wl,--gc-sections", "-Wl,--fatal-warnings"]
     if bare:
         (folder / "board.ld").write_text(linker_script(board, address, "generate", stack_bytes))
-        command += ["-nostdlib", "-T", str(folder / "board.ld")]
-    result = subprocess.run(
-        [*command, *objects, *(["-lgcc"] if bare else []), "-o", str(elf)], capture_output=True, text=True, check=False
-    )
+        command += ["-T", str(folder / "board.ld")]
+    result = subprocess.run([*command, *objects, "-lgcc", "-o", str(elf)], capture_output=True, text=True, check=False)
     if result.returncode:
         raise LinkError(result.stderr)
     return elf

@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from colibri.boards import Board, linker_script, list_boards, load_board, mpu_regions
+from colibri.boards import Board, linker_script, list_boards, load_board, mpu_regions, page_tables
 from colibri.data import data_path
 from colibri.errors import BoardError, UsageError
 
-BOARDS = ("linux-x86_64", "microbit", "mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547")
+BOARDS = (
+    *("linux-aarch64", "linux-riscv64", "linux-x86_64"),
+    *("microbit", "mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547"),
+    *("virt-aarch64", "virt-aarch64-a72", "virt-riscv32", "virt-riscv32f", "virt-riscv64"),
+)
 
 
 def edited(tmp_path: Path, old: str, new: str, board: str = "mps3-an547") -> Path:
@@ -23,7 +28,7 @@ def edited(tmp_path: Path, old: str, new: str, board: str = "mps3-an547") -> Pat
     return path
 
 
-def test_the_first_boards_are_there() -> None:
+def test_the_boards_are_there() -> None:
     assert set(BOARDS) <= set(list_boards())
 
 
@@ -70,7 +75,9 @@ BAD = [
     ('"arch/mem.c"', '"./mine.c"', "sources"),
     ('kernels = "portable"', 'kernels = "avx"', "kernels"),
     ('linker_script = "cortex-m.ld"', 'linker_script = "none.ld"', "linker_script"),
-    ('mpu = "v8m"', 'mpu = "pmp"', "mpu"),
+    ('mpu = "v8m"', 'mpu = "mmp"', "mpu"),
+    ('mpu = "v8m"', 'mpu = "pmp"', "regions.ddr.origin"),
+    ('mpu = "v8m"', 'mpu = "mmu"', "regions.code.bytes"),
     ('mpu = "v8m"', 'mpu = "v7m"', "regions.ddr.origin"),
     ("bytes = 0x00080000", "bytes = 0x00080010", "regions.code.bytes"),
     ("origin = 0x28000000", "origin = 0x28000010", "regions.qspi.origin"),
@@ -205,3 +212,71 @@ def test_a_board_without_mpu_has_no_mpu_registers() -> None:
 def test_weights_beside_code_are_read_only_by_their_own_region() -> None:
     # the upper 2 MiB of SSRAM1: AP 0b101, XN
     assert (0x00200000, 1 << 28 | 0b101 << 24 | 0b001011 << 16 | 20 << 1 | 1) in registers(load_board("mps2-an385"))
+
+
+@pytest.mark.parametrize(
+    ("board", "old", "new", "field"),
+    [
+        ("virt-riscv64", "bytes = 0x02000000", "bytes = 0x01800000", "regions.flash.bytes"),
+        ("virt-riscv64", "origin = 0x22000000", "origin = 0x23000000", "regions.flash.origin"),
+        ("virt-riscv64", "bytes = 0x02000000", "bytes = 0x400", "regions.flash.bytes"),
+        ("virt-riscv64", "origin = 0x90000000", "origin = 0x400000000", "regions.dram.bytes"),
+        ("virt-aarch64", "bytes = 0x04000000", "bytes = 0x04001000", "regions.flash.bytes"),
+        ("virt-aarch64", "origin = 0x90000000", "origin = 0x8000000000", "regions.dram.bytes"),
+        ("virt-aarch64", 'code = "code"', 'code = "uart"', "place.code"),
+        ("virt-aarch64", 'weights = ["flash", "dram"]', 'weights = ["uart"]', "place.weights"),
+    ],
+)
+def test_what_pmp_and_page_tables_cannot_express_is_refused(
+    tmp_path: Path, board: str, old: str, new: str, field: str
+) -> None:
+    with pytest.raises(BoardError) as info:
+        load_board(edited(tmp_path, old, new, board))
+    assert info.value.where.endswith(f": {field}")
+
+
+def test_pmp_entries_match_the_privileged_architecture() -> None:
+    # pmpaddr: base / 4 with as many ones at its end as log2 of the size says, less three; pmpcfg: L, NAPOT, XWR
+    assert registers(load_board("virt-riscv64")) == [
+        (0x80000000 >> 2 | (1 << 21 - 3) - 1, 0x9D),
+        (0x81000000 >> 2 | (1 << 24 - 3) - 1, 0x9B),
+        (0x22000000 >> 2 | (1 << 25 - 3) - 1, 0x99),
+        (0x90000000 >> 2 | (1 << 27 - 3) - 1, 0x99),
+        (0x80FF8000 >> 2 | (1 << 15 - 3) - 1, 0x98),
+    ]
+
+
+def translated(lines: list[str], at: int = 0x40010000) -> dict[int, int]:
+    """Walk page tables as the linker would place them: virtual block -> descriptor."""
+    words, here = {}, 0
+    for line in lines:
+        if match := re.match(r"\. = __colibri_page_tables \+ (0x[0-9a-f]+);", line):
+            here = int(match[1], 16)
+        elif match := re.match(r"QUAD\((__colibri_page_tables \+ )?(0x[0-9a-f]+)( \+ 3)?\)", line):
+            words[here] = (at if match[1] else 0) + int(match[2], 16) + (3 if match[3] else 0)
+            here += 8
+    blocks = {}
+    for gib in range(512):
+        table = words.get(8 * gib, 0)
+        if table & 3 == 3:
+            for i in range(512):
+                word = words.get(table - 3 - at + 8 * i, 0)
+                if word & 3 == 1:
+                    blocks[(gib << 30) + (i << 21)] = word
+    return blocks
+
+
+def test_page_tables_map_each_region_and_nothing_else() -> None:
+    board = load_board("virt-aarch64")
+    blocks = translated(page_tables(board))
+    assert set(blocks) == {a for r in board.regions for a in range(r.origin, r.end, 1 << 21)}
+    for address, word in blocks.items():
+        (region,) = (r for r in board.regions if address in r)
+        assert word & 0xFFFF_FFE0_0000 == address
+        read_only, never_execute, device = word >> 7 & 1, word >> 53 & 1, word >> 2 & 7
+        assert (read_only, never_execute, device) == (
+            region.attributes in ("r", "rx"),
+            region.attributes != "rx",
+            region.attributes == "io",
+        )
+        assert word >> 10 & 1, "the access flag"

@@ -58,6 +58,9 @@ case "$*" in
     for package in "$@"; do
         case $package in
         gcc-arm-none-eabi) command=arm-none-eabi-gcc ;;
+        gcc-riscv64-unknown-elf) command=riscv64-unknown-elf-gcc ;;
+        gcc-aarch64-linux-gnu) command=aarch64-linux-gnu-gcc ;;
+        qemu-system-misc) command=qemu-system-riscv64 ;;
         python3-venv) touch "$STUBS/has-ensurepip" && continue ;;
         qemu-user) command=qemu-x86_64 ;;
         libc6-dev) touch "$STUBS/has-libc-headers" && continue ;;
@@ -70,12 +73,17 @@ case "$*" in
 esac
 """
 
+PROGRAMS = (
+    *("arm-none-eabi-gcc", "qemu-system-arm", "clang-19", "qemu-x86_64", "g++"),
+    *("riscv64-unknown-elf-gcc", "qemu-system-riscv64", "aarch64-linux-gnu-gcc"),
+)
 GCC = '[ -e "$STUBS/has-libc-headers" ]'
 
 DEMO_LINE = "apt-get install -y --no-install-recommends gcc-arm-none-eabi qemu-system-arm python3-venv"
 TEST_LINE = (
     "apt-get install -y --no-install-recommends"
-    " gcc-arm-none-eabi qemu-system-arm gcc g++ clang-19 qemu-user libc6-dev python3-venv"
+    " gcc-arm-none-eabi qemu-system-arm gcc g++ clang-19 qemu-user"
+    " gcc-riscv64-unknown-elf qemu-system-misc gcc-aarch64-linux-gnu libc6-dev python3-venv"
 )
 
 
@@ -100,7 +108,7 @@ class Machine:
         self.command("id", f"echo {uid}")
 
     def packages_present(self) -> None:
-        for name in ["arm-none-eabi-gcc", "qemu-system-arm", "clang-19", "qemu-x86_64", "g++"]:
+        for name in PROGRAMS:
             self.command(name)
         self.command("gcc", GCC)
         self.flag("has-ensurepip")
@@ -146,7 +154,7 @@ def machine(tmp_path: Path) -> Machine:
     m.command("python3", PYTHON)
     m.command("venv-python", VENV_PYTHON)
     m.command("apt-get", APT_GET)
-    for name in ["arm-none-eabi-gcc", "qemu-system-arm", "clang-19", "qemu-x86_64", "g++"]:
+    for name in PROGRAMS:
         m.command(f"{name}.package")
     m.command("gcc.package", GCC)
     m.user(1000)

@@ -52,14 +52,11 @@ RULES = (
         "apps", ("apps/*.h", "arch/frames.h", _PUBLIC), never={"a board": BOARD_WORD, "an instruction set": ISA_MACRO}
     ),
 )
-HOSTED = ("arch/linux/*",)
-"""Files that an operating system runs: any system header."""
-
 ONLY_IN: dict[str, tuple[str, ...]] = {
     # one place computes an expert's address
     r"\bcolibri_expert_offsets\b": ("engine/tables.c", "engine/internal.h", "include/colibri/names.h"),
     r"\bcolibri_port_\w+": ("engine/forward.c", "include/*", "arch/*", "boards/*", "apps/*"),
-    r"\b(malloc|calloc|realloc|free|printf|alloca|setjmp|longjmp|rand|exit)\s*\(": ("arch/linux/*",),
+    r"\b(malloc|calloc|realloc|free|printf|alloca|setjmp|longjmp|rand|exit)\s*\(": (),
     r"\bdouble\b": (),
 }
 _INSTRUCTION_SETS = "armv7em mve neon riscv rvv x86"
@@ -84,8 +81,7 @@ def _includes(path: Path, firmware: Path, name: str, code: str, rule: Rule) -> I
         target = match[2]
         resolved = _resolve(path, firmware, target)
         if resolved is None:
-            hosted = any(fnmatch(name, pattern) for pattern in HOSTED)
-            if not hosted and target not in rule.system and target != "model_config.h":
+            if target not in rule.system and target != "model_config.h":
                 yield match.start(), f"includes the system's {target}"
             if target == "model_config.h" and target not in rule.may_include:
                 yield match.start(), "includes model_config.h"

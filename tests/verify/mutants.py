@@ -40,13 +40,10 @@ def verdict(folder: Folder, elf: Path) -> Verdict:
     )
 
 
-def patched_build(
-    folder: Folder, edits: Edits, scratch: Path, *, flags: Sequence[str] = (), libraries: Sequence[str] = ()
-) -> Path:
+def patched_build(folder: Folder, edits: Edits, scratch: Path, *, flags: Sequence[str] = ()) -> Path:
     """Build `verify` from a copy of firmware/ with some text replaced; returns the ELF.
 
-    flags      more for the compiler and the linker's driver
-    libraries  more for the link
+    flags  more for the compiler and the linker's driver
     """
     firmware = scratch / "firmware"
     shutil.copytree(data_path("firmware"), firmware)
@@ -60,12 +57,7 @@ def patched_build(
 
     def find(*arguments: Any) -> Toolchain:
         found = find_toolchain(*arguments)
-        link_flags = (
-            *found.link_flags,
-            *flags,
-            *(f"-Wl,--push-state,--no-as-needed,{x},--pop-state" for x in libraries),
-        )
-        return replace(found, flags=(*found.flags, *flags), link_flags=link_flags)
+        return replace(found, flags=(*found.flags, *flags), link_flags=(*found.link_flags, *flags))
 
     with (
         mock.patch("colibri.build.firmware.find_toolchain", find),

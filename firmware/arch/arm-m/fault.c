@@ -2,8 +2,8 @@
 /* Cortex-M: every exception ends here, since no interrupt is enabled: say what and where, and stop. */
 #include <stdint.h>
 
+#include "../console.h"
 #include "../fault.h"
-#include "console.h"
 
 #define REG(address) (*(volatile uint32_t *)(uintptr_t)(address))
 #define CFSR REG(0xe000ed28u)
@@ -63,19 +63,6 @@ static uint32_t hard_fault_status(void)
 
 #endif
 
-static void note_hex(const char *name, uint32_t value)
-{
-    char text[9]; /* in pieces, since the handler's stack is small */
-    for (unsigned i = 0; i < 8; i++) {
-        uint32_t digit = value >> 28;
-        text[i] = (char)(digit < 10 ? '0' + digit : 'a' + digit - 10);
-        value <<= 4;
-    }
-    text[8] = 0;
-    colibri_console_note(name);
-    colibri_console_note(text);
-}
-
 static const char *name_of(uint32_t kind, uint32_t status)
 {
     if ((status & (CFSR_STKOF | CFSR_STKERR | CFSR_MSTKERR)) != 0) {
@@ -106,10 +93,10 @@ void colibri_fault(const uint32_t *frame)
     uint32_t address = fault_address(status);
     colibri_console_note("colibri: ");
     colibri_console_note(name_of(kind, status));
-    note_hex(", pc 0x", pc);
-    note_hex(" lr 0x", lr);
-    note_hex(" status 0x", status);
-    note_hex(" at 0x", address);
+    colibri_console_note_hex(", pc 0x", pc);
+    colibri_console_note_hex(" lr 0x", lr);
+    colibri_console_note_hex(" status 0x", status);
+    colibri_console_note_hex(" at 0x", address);
     colibri_console_note("\n");
     colibri_fault_report(kind, pc, status != 0 ? status : hard_fault_status(), address);
 }

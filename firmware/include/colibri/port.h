@@ -40,10 +40,11 @@ void colibri_port_write(const void *from, size_t n_bytes);
 
 /* A counter that only rises, from an unspecified start.
  *
- * Unit       hardware: clock cycles of the core (Cortex-M: DWT.CYCCNT, extended to 64 bits). Simulator builds: ticks of the
- *            board's timer, which measure instructions only when QEMU runs with -icount, and host time otherwise.
+ * Unit       hardware: clock cycles of the core (Cortex-M: DWT.CYCCNT, extended to 64 bits; RISC-V: mcycle; AArch64:
+ *            PMCCNTR). Simulator builds: ticks of the board's timer (RISC-V: minstret, AArch64: the generic timer), which
+ *            measure instructions only when QEMU runs with -icount, and host time otherwise.
  *            linux: nanoseconds of CLOCK_MONOTONIC.
- * Ranges     the hardware counters have 32 bits: call at least once in 2^32 ticks, or a wrap is lost.
+ * Ranges     Cortex-M's counters have 32 bits: call at least once in 2^32 ticks, or a wrap is lost.
  * COST       a few loads.
  */
 uint64_t colibri_port_cycles(void);

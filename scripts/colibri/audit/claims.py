@@ -27,6 +27,14 @@ _FORBIDDEN = re.compile(
 _DOUBLE_HELPER = re.compile(
     r"__aeabi_(d\w+|\w+2d)|__\w*[dt]f[23]|__float\w*[dt]f|__fix(uns)?[dt]f\w+|__trunc[dt]f\w+|__gnu_\w*2d"
 )
+# A float operation as a function of libgcc; the second are those that a core without an FPU may have.
+_FLOAT_HELPER = re.compile(
+    r"__aeabi_(f\w+|cf\w+|u?[il]2f)|__\w*sf[23]|__float\w*sf|__fix(uns)?sf\w+|__powisf2|__mulsc3|__divsc3"
+)
+_SOFT_FLOAT = re.compile(
+    r"__aeabi_(f(add|sub|rsub|mul|div|neg|cmp(eq|lt|le|gt|ge|un)|2u?iz)|cf(cmpeq|cmple|rcmple)|u?[il]2f)"
+    r"|__(add|sub|mul|div|neg|eq|ne|lt|le|gt|ge|unord)sf[23]|__float(un)?[sd]isf|__fix(uns)?sfsi"
+)
 
 
 @dataclass(frozen=True)
@@ -98,15 +106,19 @@ def planned_addresses(subject: Subject) -> tuple[list[str], str]:
 
 
 def no_foreign_symbol(subject: Subject) -> tuple[list[str], str]:
-    """No undefined symbol, no heap, no libc or libm function, no double arithmetic."""
+    """No undefined symbol, no heap, no libc or libm function, no double arithmetic, no float helper on a core with an FPU."""
     engine = subject.engine or subject.elf
     undefined = [s.name for s in engine.symbols if s.section is None and not _ALLOWED_UNDEFINED.fullmatch(s.name)]
     if subject.engine is not None:
         undefined = [name for name in undefined if name != "colibri_port_cycles"]
-    named = [s.name for s in engine.symbols if _FORBIDDEN.fullmatch(s.name) or _DOUBLE_HELPER.fullmatch(s.name)]
+    both = [*engine.symbols, *(subject.elf.symbols if subject.engine is not None else ())]
+    named = [s.name for s in both if _FORBIDDEN.fullmatch(s.name) or _DOUBLE_HELPER.fullmatch(s.name)]
+    helpers = {s.name for s in subject.elf.symbols if s.section is not None and _FLOAT_HELPER.fullmatch(s.name)}
+    named += sorted(helpers if subject.elf.fpu else {name for name in helpers if not _SOFT_FLOAT.fullmatch(name)})
     problems = [f"undefined: {name}" for name in undefined] + [f"forbidden: {name}" for name in named]
     what = "the engine's objects" if subject.engine is not None else "the whole ELF"
-    return problems, f"{len(engine.symbols)} symbols of {what} looked at"
+    soft = f"; float operations of libgcc: {', '.join(sorted(helpers))}" if helpers else ""
+    return problems, f"{len(engine.symbols)} symbols of {what} looked at{soft}"
 
 
 def no_writable_static(subject: Subject) -> tuple[list[str], str]:

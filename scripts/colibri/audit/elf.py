@@ -41,13 +41,14 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Elf:
-    """An ELF, read once."""
+    """An ELF, read once. fpu: whether it was compiled for a core that has one."""
 
     path: Path
     sections: tuple[Section, ...]
     symbols: tuple[Symbol, ...]
     segments: tuple[tuple[int, bytes], ...]
     word_bits: int
+    fpu: bool
 
     @staticmethod
     def read(path: Path) -> Elf:
@@ -70,7 +71,7 @@ class Elf:
                     if symbol.name
                 )
                 segments = tuple((s["p_paddr"], s.data()) for s in loads if s["p_filesz"])
-                return Elf(path, sections, symbols, segments, elf.elfclass)
+                return Elf(path, sections, symbols, segments, elf.elfclass, _has_fpu(elf))
         except (OSError, PyElfError, ValueError, KeyError) as error:
             raise ElfError(
                 str(path),
@@ -100,6 +101,25 @@ class Elf:
         raise ElfError(
             str(self.path), expected=f"{n_bytes} bytes at {address:#x}", got="none", hint="build it: colibri build DIR"
         )
+
+
+def _has_fpu(elf) -> bool:  # type: ignore[no-untyped-def]  # pyelftools has no types
+    if elf["e_machine"] == "EM_RISCV":
+        return bool(elf["e_flags"] & 6)  # EF_RISCV_FLOAT_ABI
+    if elf["e_machine"] == "EM_ARM":
+        section = elf.get_section_by_name(".ARM.attributes")
+        attributes = (
+            [
+                a
+                for sub in section.iter_subsections()
+                for ssub in sub.iter_subsubsections()
+                for a in ssub.iter_attributes()
+            ]
+            if section
+            else []
+        )
+        return any(a.tag == "TAG_FP_ARCH" and a.value for a in attributes)
+    return True
 
 
 def _section(section, loads) -> Section:  # type: ignore[no-untyped-def]  # pyelftools has no types

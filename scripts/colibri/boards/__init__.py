@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from colibri.boards.description import Alignment, Board, Qemu, Region, Toolchain
-from colibri.boards.linker import linker_script, mpu_regions
+from colibri.boards.linker import linker_script, mpu_regions, page_tables
 from colibri.boards.load import list_boards, load_board
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "list_boards",
     "load_board",
     "mpu_regions",
+    "page_tables",
 ]

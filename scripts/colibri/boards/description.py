@@ -15,12 +15,13 @@ ToolchainName = Literal["gcc", "llvm"]
 
 @dataclass(frozen=True)
 class Region:
-    """A range of addresses. `attributes` is r, rx or rw: what the program may do there, not what the part could."""
+    """A range of addresses. `attributes` is r, rx, rw or io (device registers): what the program may do there, not what
+    the part could."""
 
     name: str
     origin: int
     length_bytes: int
-    attributes: Literal["r", "rx", "rw"]
+    attributes: Literal["r", "rx", "rw", "io"]
 
     @property
     def end(self) -> int:
@@ -52,7 +53,7 @@ class Toolchain:
 
 @dataclass(frozen=True)
 class Qemu:
-    """The simulator. `machine` None: user-mode emulation, which only counts instructions."""
+    """The simulator. `machine` None: user-mode emulation, for counting, and where the host is another machine."""
 
     binary: str
     package: str
@@ -76,7 +77,7 @@ class Board:
     image      linked: the weights are a section of the ELF at a fixed address; mapped: a file given at run time
     verified   what a test of this repository shows: qemu (never real hardware), native, none
     sources    firmware files of this board, absolute, without the weights' own (arch/weights.S, for linked images)
-    mpu        v7m, v8m or none: how the regions' attributes are enforced
+    mpu        v7m, v8m, pmp (RISC-V), mmu (AArch64 page tables) or none: how the regions' attributes are enforced
     place      which region holds code and which RAM; empty for mapped images, as `regions` and `weights_regions` are
     stack      bytes of the stack by application, and `fault`: bytes of the handler's own
     """
@@ -92,7 +93,7 @@ class Board:
     sources: tuple[Path, ...]
     kernels: str
     linker_script: Path | None
-    mpu: Literal["v7m", "v8m", "none"]
+    mpu: Literal["v7m", "v8m", "pmp", "mmu", "none"]
     regions: tuple[Region, ...]
     place: Mapping[str, str]
     weights_regions: tuple[str, ...]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from colibri.boards.description import Board, Region
 
-__all__ = ["MpuRegion", "linker_script", "mpu_regions"]
+__all__ = ["MpuRegion", "linker_script", "mpu_regions", "page_tables"]
 
 GUARD_BYTES = 32 * 1024
 MPU_MARKER = "COLIBRI_MPU_REGIONS"
@@ -42,6 +42,7 @@ def linker_script(
         *(
             f"    {r.name} ({r.attributes}) : ORIGIN = {r.origin:#010x}, LENGTH = {r.length_bytes:#x}"
             for r in board.regions
+            if r.attributes != "io"
         ),
         "}",
         f'REGION_ALIAS("CODE", {board.place["code"]})',
@@ -50,35 +51,46 @@ def linker_script(
         f"__colibri_weights_address = {weights_address:#010x};",
         f"__colibri_stack_bytes = {board.stack[app] if stack_bytes is None else stack_bytes};",
         f"__colibri_fault_stack_bytes = {board.stack['fault']};",
+        f"__colibri_guard_start = {_guard_start(board):#010x};",
         "",
     ]
-    table = "\n        ".join(
-        f"LONG({m.base:#010x}) LONG({m.attributes:#010x}) /* {m.text} */" for m in mpu_regions(board)
-    )
+    if board.mpu == "mmu":
+        table = page_tables(board)
+    else:
+        table = [f"LONG({m.base:#010x}) LONG({m.attributes:#010x}) /* {m.text} */" for m in mpu_regions(board)]
     sections = board.linker_script.read_text(encoding="utf-8")
-    return "\n".join(lines) + sections.replace(MPU_MARKER, table or "/* no MPU */")
+    return "\n".join(lines) + sections.replace(MPU_MARKER, "\n        ".join(table or ["/* no MPU */"]))
 
 
 def mpu_regions(board: Board) -> tuple[MpuRegion, ...]:
-    """The MPU's regions for a board: each of its memory regions, and on ARMv7-M the guard below the stack."""
-    if board.mpu == "none":
+    """The MPU's or PMP's entries for a board: each of its memory regions, and the guard below the stack."""
+    encoders = {"v7m": _v7m, "v8m": _v8m, "pmp": _pmp}
+    if board.mpu not in encoders:
         return ()
-    encode = _v7m if board.mpu == "v7m" else _v8m
-    entries = [encode(region) for region in board.regions]
+    entries = [encoders[board.mpu](region) for region in board.regions if region.attributes != "io"]
     guard = _guard(board)
-    if board.mpu == "v7m" and guard is not None:
+    if guard is not None and board.mpu == "v7m":
         size_field = (GUARD_BYTES.bit_length() - 2) << 1
         entries.append(MpuRegion("no access: below the stack", guard, 1 << 28 | size_field | 1))
+    if guard is not None and board.mpu == "pmp":
+        entries.append(MpuRegion("no access: below the stack", _napot(guard, GUARD_BYTES), _PMP_LOCKED_NAPOT))
     return tuple(entries)
 
 
 def _guard(board: Board) -> int | None:
-    """The guard's address. ARMv8-M has PSPLIM instead; memory below that is read-only faults by itself."""
+    """The guard's address, None where another region is there. ARMv8-M has PSPLIM instead. Page tables leave a hole: no
+    access to anything that is no region."""
     ram = board.ram_region
     if ram is None or ram.origin < GUARD_BYTES:
         return None
     guard = Region("guard", ram.origin - GUARD_BYTES, GUARD_BYTES, "r")
     return None if any(guard.overlaps(region) for region in board.regions) else guard.origin
+
+
+def _guard_start(board: Board) -> int:
+    ram, guard = board.ram_region, _guard(board)
+    assert ram is not None
+    return ram.origin if guard is None else guard
 
 
 def _describe(region: Region) -> str:
@@ -99,3 +111,51 @@ def _v8m(region: Region) -> MpuRegion:
     read_only = 0 if region.attributes == "rw" else 1
     never_execute = 0 if "x" in region.attributes else 1
     return MpuRegion(_describe(region), region.origin | read_only << 2 | never_execute, (region.end - 32) | 1)
+
+
+_PMP_LOCKED_NAPOT = 0x98
+"""L: binds machine mode too, and nothing changes it until reset; A: naturally aligned power of two."""
+
+
+def _napot(origin: int, n_bytes: int) -> int:
+    return origin >> 2 | (n_bytes >> 3) - 1
+
+
+def _pmp(region: Region) -> MpuRegion:
+    """pmpaddr, pmpcfg: R 1, W 2, X 4."""
+    access = {"r": 1, "rw": 3, "rx": 5}[region.attributes]
+    return MpuRegion(_describe(region), _napot(region.origin, region.length_bytes), _PMP_LOCKED_NAPOT | access)
+
+
+_BLOCK_BYTES, _TABLE_BYTES = 1 << 21, 1 << 30
+_ATTRIBUTES = {
+    "r": 3 << 53 | 1 << 10 | 3 << 8 | 2 << 6,  # never execute, accessed, inner shareable, read-only, MAIR 0: normal
+    "rx": 1 << 54 | 1 << 10 | 3 << 8 | 2 << 6,
+    "rw": 3 << 53 | 1 << 10 | 3 << 8,
+    "io": 3 << 53 | 1 << 10 | 1 << 2,  # MAIR 1: device
+}
+
+
+def page_tables(board: Board) -> list[str]:
+    """AArch64 translation tables for a 4 KiB granule and 39 bits, as linker script: one level 1 table, then a level 2 table of
+    2 MiB blocks for each GiB that has a region. An address outside of every region has no translation."""
+    blocks: dict[int, dict[int, Region]] = {}
+    for region in board.regions:
+        for address in range(region.origin, region.end, _BLOCK_BYTES):
+            blocks.setdefault(address // _TABLE_BYTES, {})[address] = region
+    lines = [". = ALIGN(4096);", "__colibri_page_tables = .;"]
+    tables = sorted(blocks)
+    for index, gib in enumerate(tables):
+        lines += (
+            [f". = __colibri_page_tables + {8 * gib:#x};"] if gib != (tables[index - 1] + 1 if index else 0) else []
+        )
+        lines.append(f"QUAD(__colibri_page_tables + {4096 * (index + 1):#x} + 3) /* {gib} GiB */")
+    for index, gib in enumerate(tables):
+        expected = None
+        for address, region in sorted(blocks[gib].items()):
+            if address != expected:
+                offset = 4096 * (index + 1) + address % _TABLE_BYTES // _BLOCK_BYTES * 8
+                lines.append(f". = __colibri_page_tables + {offset:#x}; /* {_describe(region)} */")
+            lines.append(f"QUAD({address | _ATTRIBUTES[region.attributes] | 1:#018x})")
+            expected = address + _BLOCK_BYTES
+    return [*lines, f". = __colibri_page_tables + {4096 * (len(tables) + 1):#x};"]

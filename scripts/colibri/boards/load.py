@@ -16,7 +16,11 @@ from colibri.errors import BoardError, UsageError
 
 KERNELS = ("portable", "armv7em", "mve", "neon", "riscv", "rvv", "x86")
 APPLICATIONS = ("generate", "verify", "bench")
-EDGE_BYTES = 1024  # QEMU is 40 times slower with regions that end inside its 1 KiB page
+EDGE_BYTES = {"v7m": 1024, "v8m": 1024, "none": 1024, "pmp": 4096, "mmu": 1 << 21}
+"""Region edges by what enforces them: QEMU is 40 times slower with regions that end inside its page (1 or 4 KiB); page
+tables are made of 2 MiB blocks."""
+ADDRESS_BITS = {"pmp": 34, "mmu": 39}
+"""What the start-up code's tables hold."""
 
 _T = TypeVar("_T")
 
@@ -151,7 +155,7 @@ def _load(path: Path) -> Board:
     arch = top.text("arch")
     sources = _sources(top)
     kernels = top.choice("kernels", KERNELS)
-    mpu = top.choice("mpu", ("v7m", "v8m", "none"), "none")
+    mpu = top.choice("mpu", tuple(EDGE_BYTES), "none")
     script = _linker_script(top) if linked else None
     regions = _regions(top, word_bits, mpu) if linked else ()
     place, weights_regions = _place(top, regions) if linked else ({}, ())
@@ -216,36 +220,39 @@ def _regions(top: _Table, word_bits: int, mpu: str) -> tuple[Region, ...]:
         region = Region(
             name=name,
             origin=entry.integer("origin", high=(1 << word_bits) - 1),
-            length_bytes=entry.integer("bytes", low=EDGE_BYTES),
-            attributes=cast(Any, entry.choice("attributes", ("r", "rx", "rw"))),
+            length_bytes=entry.integer("bytes", low=1024),
+            attributes=cast(Any, entry.choice("attributes", ("r", "rx", "rw", "io"))),
         )
         entry.finish()
         if region.end > 1 << word_bits:
             raise entry.error("bytes", f"an end within {word_bits} bits", region.length_bytes)
         for key, value in (("origin", region.origin), ("bytes", region.length_bytes)):
-            if value % EDGE_BYTES:
-                raise entry.error(key, f"a multiple of {EDGE_BYTES}", value)
-        _check_v7m(entry, region, mpu)
+            if value % EDGE_BYTES[mpu]:
+                raise entry.error(key, f"a multiple of {EDGE_BYTES[mpu]}", value)
+        _check_protection(entry, region, mpu)
         for other in regions:
             if region.overlaps(other):
                 raise entry.error(
                     "origin", f"no overlap with '{other.name}' ({other.origin:#x}..{other.end - 1:#x})", region.origin
                 )
         regions.append(region)
-    if mpu != "none" and len(regions) > 5:
+    if mpu not in ("none", "mmu") and len([r for r in regions if r.attributes != "io"]) > 5:
         raise top.error(
             "regions", "at most 5 regions, so that with the guard 6 of 8 MPU regions are used", len(regions)
         )
     return tuple(regions)
 
 
-def _check_v7m(entry: _Table, region: Region, mpu: str) -> None:
-    if mpu != "v7m":
-        return
-    if region.length_bytes & (region.length_bytes - 1):
-        raise entry.error("bytes", "a power of two, since an ARMv7-M MPU covers nothing else", region.length_bytes)
-    if region.origin % region.length_bytes:
-        raise entry.error("origin", "a multiple of the region's size, as an ARMv7-M MPU needs", region.origin)
+def _check_protection(entry: _Table, region: Region, mpu: str) -> None:
+    """What the protection unit can express."""
+    if mpu in ("v7m", "pmp"):
+        unit = {"v7m": "an ARMv7-M MPU", "pmp": "a NAPOT entry of a RISC-V PMP"}[mpu]
+        if region.length_bytes & (region.length_bytes - 1):
+            raise entry.error("bytes", f"a power of two, since {unit} covers nothing else", region.length_bytes)
+        if region.origin % region.length_bytes:
+            raise entry.error("origin", f"a multiple of the region's size, as {unit} needs", region.origin)
+    if mpu in ADDRESS_BITS and region.end > 1 << ADDRESS_BITS[mpu]:
+        raise entry.error("bytes", f"an end within {ADDRESS_BITS[mpu]} bits", region.length_bytes)
 
 
 def _place(top: _Table, regions: tuple[Region, ...]) -> tuple[dict[str, str], tuple[str, ...]]:

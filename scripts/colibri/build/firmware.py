@@ -106,8 +106,7 @@ def _compile(work: Path, folder: Folder, board: Board, toolchain: Toolchain, opt
     def one(source: Path) -> Path:
         name = source.relative_to(firmware) if source.is_relative_to(firmware) else Path(source.name)
         target = work / ("_".join(name.parts) + ".o")
-        hosted = name.parts[:2] == ("arch", "linux")
-        extra = [] if hosted else ["-ffreestanding"]
+        extra = ["-ffreestanding"]
         if name.name == "mem.c":  # a loop that becomes a call of memcpy must not be memcpy itself
             extra += {"gcc": ["-fno-tree-loop-distribute-patterns"], "llvm": ["-fno-builtin"]}[toolchain.name]
         if name.name == "weights.S":  # data only, for which clang would record its temporary file
@@ -122,21 +121,22 @@ def _compile(work: Path, folder: Folder, board: Board, toolchain: Toolchain, opt
 def _link(
     work: Path, folder: Folder, board: Board, toolchain: Toolchain, options: BuildOptions, objects: list[Path]
 ) -> None:
-    command = [toolchain.linker, *toolchain.link_flags, "-Wl,--gc-sections", "-Wl,-Map,firmware.map"]
+    command = [
+        toolchain.linker,
+        *toolchain.link_flags,
+        "-nostdlib",
+        "-nostartfiles",
+        "-Wl,--gc-sections",
+        "-Wl,-Map,firmware.map",
+        "-Wl,--fatal-warnings,--build-id=none",
+        "-Wl,-z,noexecstack",
+    ]
     if board.linker_script is not None:
         address = int(folder.manifest["settings"]["weights_address"])
         (work / "board.ld").write_text(linker_script(board, address, options.app))
-        command += [
-            "-nostdlib",
-            "-nostartfiles",
-            "-T",
-            "board.ld",
-            "-Wl,--fatal-warnings,--build-id=none",
-            "-Wl,-z,noexecstack",
-        ]
-    command += [path.name for path in objects] + (["-lgcc"] if board.linker_script is not None else [])
-    run([*command, "-o", "firmware.elf"], "linking", cwd=work)
-    if board.image == "mapped":  # linked with libc: the engine by itself is what the audit looks at
+        command += ["-T", "board.ld"]
+    run([*command, *(path.name for path in objects), "-lgcc", "-o", "firmware.elf"], "linking", cwd=work)
+    if board.image == "mapped":  # the kernel's side is in the ELF too: the engine by itself is what the audit looks at
         engine = [path.name for path in objects if path.name.startswith(("engine_", "kernels_"))]
         run(
             [toolchain.linker, *toolchain.link_flags, "-nostdlib", "-r", *engine, "-o", "engine.o"], "linking", cwd=work

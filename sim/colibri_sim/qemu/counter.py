@@ -14,7 +14,7 @@ from pathlib import Path
 
 from colibri.boards import Board
 from colibri.errors import NoVerdict, ToolError, UsageError
-from colibri_sim.qemu.machine import find_tool, native_command, simulator_command
+from colibri_sim.qemu.machine import find_tool, linux_command, simulator_command
 from colibri_sim.qemu.runner import stream, work_folder
 from colibri_sim.qemu.symbols import address_of
 
@@ -56,7 +56,7 @@ def count(
         plugin = build_plugin(folder)
         argument = ",".join([str(plugin), f"out={folder / 'counts.txt'}", *(f"at={address:x}" for address in names)])
         if board.image == "mapped":
-            command = [binary, "-plugin", argument, *native_command(elf, image)]
+            command = linux_command(board, elf, image, plugin=argument)
         else:
             command = simulator_command(board, elf, plugin=argument)
         for _ in stream(command, folder, timeout_s, elf=elf, arch=board.arch):

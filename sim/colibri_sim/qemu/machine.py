@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import platform
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from colibri.boards import Board
 from colibri.errors import ToolError, UsageError
 
-__all__ = ["console_command", "find_tool", "native_command", "probe_machine", "simulator_command"]
+__all__ = ["console_command", "find_tool", "linux_command", "probe_machine", "simulator_command"]
 
 # QEMU adds devices that need boot ROMs and terminals unless told not to; none of them is ever wanted.
 QUIET = ("-nic", "none", "-display", "none", "-monitor", "none", "-no-reboot")
@@ -69,9 +70,18 @@ def probe_machine(board: Board, timeout_s: float) -> str | None:
     return None if result.returncode == 0 else (lines or [f"exit status {result.returncode}"])[-1]
 
 
-def native_command(elf: Path, image: Path | None) -> list[str]:
-    """Return the command that runs a linux build: request on stdin, response on stdout."""
-    return [str(elf.absolute()), *([] if image is None else [str(image.absolute())])]
+def linux_command(board: Board, elf: Path, image: Path | None, *, plugin: str | None = None) -> list[str]:
+    """Return the command that runs a linux build: request on stdin, response on stdout.
+
+    Natively where this machine is the board's, otherwise, and with QEMU's -plugin argument, in user-mode emulation.
+    """
+    words = [str(elf.absolute()), *([] if image is None else [str(image.absolute())])]
+    qemu = board.qemu
+    if plugin is None and (qemu is None or qemu.binary == f"qemu-{platform.machine()}"):
+        return words
+    if qemu is None:
+        raise _no_simulator(board)
+    return [find_tool(qemu.binary, qemu.package), *([] if plugin is None else ["-plugin", plugin]), *words]
 
 
 def _machine(board: Board) -> list[str]:

@@ -22,7 +22,7 @@ from colibri.boards import Board
 from colibri.errors import NoVerdict, ToolError
 from colibri.output import output_errors
 from colibri_sim.qemu.frames import CorruptResponse, FaultReport, Frame, FrameDecoder, message, trailing_fault
-from colibri_sim.qemu.machine import native_command, simulator_command
+from colibri_sim.qemu.machine import linux_command, simulator_command
 from colibri_sim.qemu.symbols import symbol_at
 
 __all__ = ["TargetFault", "run"]
@@ -37,6 +37,29 @@ KIND_NAMES = {
         5: "bus fault",
         6: "usage fault",
         7: "secure fault",
+    },
+    "riscv": {
+        0: "misaligned instruction address",
+        1: "instruction access fault",
+        2: "illegal instruction",
+        3: "breakpoint",
+        4: "misaligned load",
+        5: "load access fault",
+        6: "misaligned store",
+        7: "store access fault",
+    },
+    "aarch64": {
+        0x00: "undefined instruction",
+        0x07: "trapped FP access",
+        0x0E: "illegal execution state",
+        0x20: "instruction abort from below",
+        0x21: "instruction abort",
+        0x22: "misaligned program counter",
+        0x24: "data abort from below",
+        0x25: "data abort",
+        0x26: "misaligned stack pointer",
+        0x2F: "SError",
+        0x3C: "breakpoint",
     },
     "linux": {int(s): s.name for s in (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)},
 }
@@ -80,7 +103,7 @@ def run(
     with work_folder() as folder:
         (folder / "request.bin").write_bytes(request)
         mapped = board.image == "mapped"
-        command = native_command(elf, image) if mapped else simulator_command(board, elf, icount=icount)
+        command = linux_command(board, elf, image) if mapped else simulator_command(board, elf, icount=icount)
         yield from stream(command, folder, timeout_s, elf=elf, arch=board.arch)
 
 

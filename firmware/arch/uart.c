@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hardware builds: the byte streams are the board's console, the counter is the core's. Empty in simulator builds. */
+/* Hardware builds: the byte streams are the board's console. Empty in simulator builds. */
 #ifndef COLIBRI_SIMULATOR
 
 #include <stdint.h>
@@ -9,29 +9,8 @@
 #include "board.h"
 #include "console.h"
 
-#define REG(address) (*(volatile uint32_t *)(uintptr_t)(address))
-#define AIRCR REG(0xe000ed0cu)
-
-#if defined(__ARM_ARCH_6M__)
-#define CYCLES colibri_board_ticks()
-static void start_counter(void)
-{
-}
-#else
-#define DEMCR REG(0xe000edfcu)
-#define DWT_CTRL REG(0xe0001000u)
-#define CYCLES REG(0xe0001004u) /* DWT_CYCCNT */
-static void start_counter(void)
-{
-    DEMCR |= 1u << 24; /* TRCENA */
-    CYCLES = 0;
-    DWT_CTRL |= 1u; /* CYCCNTENA */
-}
-#endif
-
 void colibri_port_init(void)
 {
-    start_counter();
     colibri_board_init();
 }
 
@@ -52,18 +31,6 @@ void colibri_port_write(const void *from, size_t n_bytes)
     }
 }
 
-uint64_t colibri_port_cycles(void)
-{
-    static uint32_t last;
-    static uint32_t wraps;
-    uint32_t now = CYCLES;
-    if (now < last) {
-        wraps++;
-    }
-    last = now;
-    return (uint64_t)wraps << 32 | now;
-}
-
 void colibri_console_note(const char *text)
 {
     (void)text;
@@ -73,10 +40,10 @@ void colibri_console_note(const char *text)
 void colibri_port_exit(int status)
 {
     if (status == 0) {
-        AIRCR = 0x05fa0004u; /* SYSRESETREQ */
+        colibri_board_restart();
     }
     for (;;) {
-        __asm__ volatile("wfi");
+        __asm__ volatile("wfi"); /* Arm and RISC-V both call it so */
     }
 }
 

@@ -15,7 +15,7 @@
 
 enum { SYS_OPEN = 0x01, SYS_WRITE0 = 0x04, SYS_WRITE = 0x05, SYS_READ = 0x06, SYS_EXIT_EXTENDED = 0x20 };
 
-/* In semihosting.S: semihosting's call, `bkpt 0xab` with the operation in r0 and its parameter block in r1. */
+/* In semihosting.S of the architecture. */
 uintptr_t colibri_semihosting_call(uintptr_t operation, const void *parameter);
 
 static uintptr_t request_handle;
@@ -69,18 +69,6 @@ void colibri_port_write(const void *from, size_t n_bytes)
         at += left - missing;
         left = missing;
     }
-}
-
-uint64_t colibri_port_cycles(void)
-{
-    static uint32_t last;
-    static uint32_t wraps;
-    uint32_t now = colibri_board_ticks();
-    if (now < last) {
-        wraps++;
-    }
-    last = now;
-    return (uint64_t)wraps << 32 | now;
 }
 
 void colibri_console_note(const char *text)
