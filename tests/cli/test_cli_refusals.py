@@ -177,7 +177,7 @@ def test_no_board_at_all_is_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
         ("verify", ["-q", "q4"]),
         ("bench", ["-q", "q4"]),
         ("audit", ["-q", "q4"]),
-        ("verify", ["--kv", "q8", "--max-seq", "0x20"]),
+        ("verify", ["--kv", "q8", "--max-seq", "32"]),
         ("verify", ["--weights-addr", "0x28001000"]),
         ("verify", ["--expert-align", "sector", "--name", "stories"]),
     ],
@@ -187,6 +187,7 @@ def test_packing_options_on_a_packed_folder(command: str, given: list[str], pack
     hint = refused(2, command, folder, *given, where=given[0], got=given[0]).document["error"]["hint"]
     words = shlex.split(hint.partition("pack again: ")[2])
     assert words[:2] == ["colibri", "pack"]
+    assert all(word in words for word in given)
     words[words.index("OTHER")] = str(tmp_path / "other")
     assert call(*words[1:]).code == 0
     before, after = (json.loads((f / "manifest.json").read_text())["settings"] for f in (folder, tmp_path / "other"))

@@ -220,6 +220,15 @@ def test_truncated_and_contradicting_images_are_refused(
         verify_image(read_image(path))
 
 
+@pytest.mark.parametrize("case", ["half an image", "a byte short", "a byte too many", "another image size"])
+def test_a_wrong_length_is_said_before_anything_else(packs: Packs, tmp_path: Path, case: str) -> None:
+    data = bytearray((packs.folder("mixtral_odd").path / "model.bin").read_bytes())
+    path = tmp_path / "model.bin"
+    path.write_bytes(CASES[case](data))  # type: ignore[operator]  # a change of the bytes
+    with pytest.raises(ImageError, match=r"bytes, as its header says, got \d+ bytes"):
+        read_image(path)
+
+
 @pytest.mark.parametrize("content", [b"\x7fELF" + bytes(300), bytes(5000), b"colibri\0" + bytes(5000)])
 def test_foreign_files_are_no_images(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "model.bin"

@@ -184,6 +184,25 @@ def test_a_remedy_that_is_named_works_and_is_named_where_there_is_one(
         assert not any(fits(name, board, q, "q8", shortest) for q in (quant, "q8", "q4"))
 
 
+@pytest.mark.parametrize(
+    ("hint", "ram", "weights"),
+    [
+        # mixtral_odd: RAM of 28 KiB with an f32 cache, 12 with q8, 9 with q8 and 64 tokens; image of 548, 152, 100 KiB
+        ("it fits with -q q8", 32 << 10, 160 << 10),
+        ("it fits with -q q4", 32 << 10, 110 << 10),
+        ("it fits with --kv q8", 20 << 10, 1 << 24),
+        ("it fits with -q q8 --kv q8", 20 << 10, 160 << 10),
+        ("it fits with -q q4 --kv q8 --max-seq 64", 10 << 10, 110 << 10),
+        ("no quantisation or context length makes it fit; choose a larger board (colibri boards)", 1 << 22, 50 << 10),
+    ],
+)
+def test_the_smallest_change_is_named_first(hint: str, ram: int, weights: int) -> None:
+    board, chosen = sized(ram, weights), p.settings("f32")
+    with pytest.raises(DoesNotFit) as caught:
+        require_fit(make_plan(config_of("mixtral_odd"), board, chosen), board, chosen)
+    assert caught.value.hint == hint
+
+
 def test_an_address_is_the_first_thing_to_drop() -> None:
     board = sized(1 << 22, 1 << 20)
     address = board.region("psram").end - 4096
