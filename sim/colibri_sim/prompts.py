@@ -86,7 +86,10 @@ def check_ids(ids: tuple[int, ...], where: str, vocab_size: int, max_seq: int) -
     """Refuse ids the engine would refuse. Raises UsageError."""
     if not 1 <= len(ids) <= max_seq:
         raise UsageError(
-            where, expected=f"1 to {max_seq} tokens", got=str(len(ids)), hint="shorten it, or raise --max-seq"
+            where,
+            expected=f"1 to {max_seq} tokens",
+            got=str(len(ids)),
+            hint="shorten it, or raise --max-seq" if ids else "write at least one token",
         )
     for token in ids:
         if not 0 <= token < vocab_size:

@@ -209,7 +209,6 @@ class _Messages:
             raise _malformed(f"a {kind.__name__} message", type(self._next).__name__)
         return taken
 
-
     def finish(self) -> None:
         """The response must end here. The program runs to its end, so that a failure after the last answer shows too."""
         frame = next(self._frames, None)

@@ -177,7 +177,7 @@ def test_no_board_at_all_is_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
         ("verify", ["-q", "q4"]),
         ("bench", ["-q", "q4"]),
         ("audit", ["-q", "q4"]),
-        ("verify", ["--kv", "q8", "--max-seq", "0x20"]),
+        ("verify", ["--kv", "q8", "--max-seq", "32"]),
         ("verify", ["--weights-addr", "0x28001000"]),
         ("verify", ["--expert-align", "sector", "--name", "stories"]),
     ],

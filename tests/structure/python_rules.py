@@ -29,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "colibri.build": {*_LEAVES, "quantise", "boards", "image", "layout", "audit", "folder", "output", "data"},
     "colibri.packing": {*_LEAVES, "quantise", "boards", "image", "layout", "build", "folder"},
     "colibri_sim.golden": {"colibri.errors", "colibri.model", "colibri.numerics", "colibri.quantise"},
-    "colibri_sim.qemu": {"colibri.errors", "colibri.boards", "colibri.data", "colibri_sim"},
+    "colibri_sim.qemu": {"colibri.errors", "colibri.boards", "colibri.data", "colibri.output", "colibri_sim"},
     "colibri_sim": {
         *("colibri.errors", "colibri.model", "colibri.quantise", "colibri.tokenizer"),
         *("colibri_sim.golden", "colibri_sim.qemu"),

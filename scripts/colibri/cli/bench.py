@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from colibri.boards import load_board
 from colibri.build.firmware import RECORD
 from colibri.cli import options, render, targets, workflow
 from colibri.errors import NoVerdict
@@ -28,12 +27,7 @@ _SHOWN = (0, 31, 64)
     "-b", "--board", "boards", metavar="BOARD", multiple=True, help="A board; may be repeated. [all that fit]"
 )
 @options.settings_options
-@options.toolchain(allow_all=True)
-@options.OPT
-@options.JOBS
-@options.TIMEOUT
-@options.WORK
-@options.JSON
+@options.build_and_run(allow_all=True)
 def command(
     target: Path,
     boards: tuple[str, ...],
@@ -49,14 +43,11 @@ def command(
     chosen: list[str | None] = list(boards)
     if not boards:
         chosen = [None] if is_folder(target) else list(workflow.fitting_boards(target, values))
-    for board in boards:
-        load_board(board)  # all are known before the first is built
-    results = []
-    for name in chosen:
-        place = work / name.replace("/", "_") if work and name and len(chosen) > 1 else work
-        with workflow.packed(target, name, values, place) as folder:
-            for one in ["gcc", "llvm"] if toolchain == "all" else [toolchain]:
-                results.append(_bench(folder, one, opt, jobs, timeout))
+    results = [
+        _bench(folder, one, opt, jobs, timeout)
+        for folder in workflow.packed_each(target, chosen, values, work)
+        for one in options.toolchains(toolchain)
+    ]
     if as_json:
         render.document({"results": results})
         return

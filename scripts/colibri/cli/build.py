@@ -31,7 +31,7 @@ def command(folder: Path, app: str, toolchain: str, opt: str, jobs: int, as_json
     packed = read_folder(folder)
     board = workflow.board_of(packed)
     builds = []
-    for name in ["gcc", "llvm"] if toolchain == "all" else [toolchain]:
+    for name in options.toolchains(toolchain):
         chosen = BuildOptions(app=app, toolchain=name, opt=opt, jobs=jobs)  # type: ignore[arg-type]  # click's choices
         target = build(packed, board, chosen)
         record = json.loads((target / RECORD).read_text())

@@ -116,6 +116,22 @@ def toolchain(*, allow_all: bool) -> Callable[[F], F]:
     return click.option("--toolchain", type=click.Choice(names), default="gcc", show_default=True, help="Compiler.")
 
 
+def toolchains(chosen: str) -> tuple[str, ...]:
+    """The toolchains that `--toolchain` names."""
+    return ("gcc", "llvm") if chosen == "all" else (chosen,)
+
+
+def build_and_run(*, allow_all: bool) -> Callable[[F], F]:
+    """The options of a command that builds an application and runs it: toolchain, opt, jobs, timeout, work, as_json."""
+
+    def add(function: F) -> F:
+        for option in (JSON, WORK, TIMEOUT, JOBS, OPT, toolchain(allow_all=allow_all)):
+            function = option(function)
+        return function
+
+    return add
+
+
 _SETTINGS = (
     click.option(
         "-q", "--quant", metavar="QUANT", help="f32, bf16, f16, q8[:GROUP], q4[:GROUP] or PART=FORMAT,... [q8]"

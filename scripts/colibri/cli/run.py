@@ -36,12 +36,7 @@ _N_DEFAULT = 200
 @click.option("--top-p", type=float, help="Only the most likely that reach this probability. [the checkpoint's]")
 @click.option("--seed", type=options.IntegerType(), default=0, show_default=True, help="Of the random generator.")
 @click.option("--greedy", is_flag=True, help="Always the most likely token.")
-@options.toolchain(allow_all=False)
-@options.OPT
-@options.JOBS
-@options.TIMEOUT
-@options.WORK
-@options.JSON
+@options.build_and_run(allow_all=False)
 def command(
     target: Path,
     board: str | None,

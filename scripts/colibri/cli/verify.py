@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 
-from colibri.boards import load_board
 from colibri.cli import options, render, targets, workflow
 from colibri.errors import ColibriError, NegativeVerdict, NoVerdict, ToolError, UsageError
 from colibri.folder import Folder, is_folder
@@ -60,12 +59,7 @@ class Result:
 @click.option("--all-boards", is_flag=True, help="Every board on which the model fits.")
 @options.settings_options
 @click.option("--prompts", type=click.Path(path_type=Path), help="Prompts to replay, one a line. [those packed]")
-@options.toolchain(allow_all=True)
-@options.OPT
-@options.JOBS
-@options.TIMEOUT
-@options.WORK
-@options.JSON
+@options.build_and_run(allow_all=True)
 def command(
     target: Path,
     boards: tuple[str, ...],
@@ -87,18 +81,13 @@ def command(
                 "--all-boards", expected="a checkpoint and no -b", got="both", hint="a packed folder is for one board"
             )
         chosen = list(workflow.fitting_boards(target, values))
-    for board in boards:
-        load_board(board)  # all are known before the first is built
-    run = _Runner(prompts, ["gcc", "llvm"] if toolchain == "all" else [toolchain], opt, jobs, timeout)
-    several = len(chosen) > 1
+    run = _Runner(prompts, options.toolchains(toolchain), opt, jobs, timeout)
     results: list[Result] = []
-    for name in chosen or [None]:
-        place = work / name.replace("/", "_") if work and several and name else work
-        with workflow.packed(target, name, values, place) as folder:
-            for result in run.results(folder):
-                results.append(result)
-                if not as_json:
-                    _show(result)
+    for folder in workflow.packed_each(target, chosen or [None], values, work):
+        for result in run.results(folder):
+            results.append(result)
+            if not as_json:
+                _show(result)
     if as_json:
         render.document({"results": [result.to_json() for result in results]})
     return _exit_code(results)
@@ -107,7 +96,7 @@ def command(
 @dataclass(frozen=True)
 class _Runner:
     prompts: Path | None
-    toolchains: list[str]
+    toolchains: tuple[str, ...]
     opt: str
     jobs: int
     timeout: float | None

@@ -135,6 +135,19 @@ def packed(target: Path, board_name: str | None, values: dict[str, Any], work: P
         yield read_folder(folder)
 
 
+def packed_each(
+    target: Path, boards: Sequence[str | None], values: dict[str, Any], work: Path | None
+) -> Iterator[Folder]:
+    """The packed folder of each board in turn; several boards each have their own place in `work`."""
+    for name in boards:
+        if name is not None:
+            load_board(name)  # all are known before the first is built
+    for name in boards:
+        place = work / name.replace("/", "_") if work and name and len(boards) > 1 else work
+        with packed(target, name, values, place) as folder:
+            yield folder
+
+
 def _refuse_settings(target: Path, board_name: str | None, values: dict[str, Any]) -> None:
     given = {**({} if board_name is None else {"-b": board_name}), **given_settings(values)}
     if given:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from colibri.boards import Board
 from colibri.errors import NoVerdict, ToolError
+from colibri.output import output_errors
 from colibri_sim.qemu.frames import CorruptResponse, FaultReport, Frame, FrameDecoder, message, trailing_fault
 from colibri_sim.qemu.machine import linux_command, simulator_command
 from colibri_sim.qemu.symbols import symbol_at
@@ -109,7 +110,8 @@ def run(
 @contextlib.contextmanager
 def work_folder() -> Iterator[Path]:
     """A temporary folder that is removed on every way out."""
-    folder = Path(tempfile.mkdtemp(prefix="colibri-"))
+    with output_errors(Path(tempfile.gettempdir())):
+        folder = Path(tempfile.mkdtemp(prefix="colibri-"))
     try:
         yield folder
     finally:
