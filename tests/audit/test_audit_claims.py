@@ -188,6 +188,7 @@ DOCTORED: dict[str, tuple[Change, dict[str, str]]] = {
             *("malloc", "_malloc_r", "free", "_sbrk", "printf", "puts", "exit", "_exit", "abort", "__libc_init_array"),
             *("expf", "sqrt", "fmaf", "__aeabi_dmul", "__aeabi_f2d", "__adddf3", "__extendsfdf2", "__truncdfsf2"),
             *("__aeabi_i2d", "__floatsidf", "__aeabi_dcmplt"),
+            *("__addsf3", "__aeabi_fmul", "__floatsisf", "__aeabi_cfcmple"),  # the core has an FPU
         )
     },
 }
@@ -213,6 +214,15 @@ def test_a_doctored_elf_breaks_its_claim(packs: Packs, folder: Folder, name: str
     assert set(found) == set(expected)
     for claim, evidence in expected.items():
         assert evidence in found[claim]
+
+
+@pytest.mark.qemu
+def test_a_core_without_an_fpu_may_have_the_listed_float_helpers(packs: Packs) -> None:
+    soft = packs.folder("mixtral_odd", "q8", "virt-riscv32")
+    packs.built(soft, "generate", opt="2")
+    assert doctored(packs, soft, lambda d: None) == {}
+    found = doctored(packs, soft, lambda d: d.rename("__addsf3", "__powsf2"))
+    assert found == {"no_foreign_symbol": "forbidden: __powsf2"}
 
 
 @pytest.mark.qemu
