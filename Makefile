@@ -26,8 +26,8 @@ setup:
 
 # The fast tests first: what they find costs seconds, not minutes.
 test: setup
-	@$(python) -m pytest -m "not qemu"
-	@$(python) -m pytest -m qemu
+	@$(python) -m pytest -n auto --dist loadfile -m "not qemu"
+	@$(python) -m pytest -n auto --dist loadfile -m qemu
 
 lint: setup
 	@$(python) -m ruff check .

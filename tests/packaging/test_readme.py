@@ -67,7 +67,7 @@ def test_make_help_names_every_target() -> None:
     ("target", "command"),
     [
         ("demo", ".venv/bin/colibri demo"),
-        ("test", ".venv/bin/python -m pytest -m qemu"),
+        ("test", ".venv/bin/python -m pytest -n auto --dist loadfile -m qemu"),
         ("setup", "sh scripts/setup.sh test"),
         ("lint", ".venv/bin/python -m mypy"),
         ("bench", ".venv/bin/python -m colibri.cli.main bench weights/stories-moe-3m"),
