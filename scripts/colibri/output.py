@@ -44,7 +44,8 @@ def replaced_folder(target: Path, marker: str) -> Iterator[Path]:
     """
     with output_errors(target):
         real = Path(os.path.realpath(target))
-        _check(real, marker)
+        with _locked(real.parent) if real.parent.is_dir() else contextlib.nullcontext():
+            _check(real, marker)
         if Path.cwd().is_relative_to(real):
             raise _refused(real, "a folder that can be renamed", "the current folder", "start colibri from outside it")
         new_parents = [parent for parent in real.parents if not parent.exists()]
