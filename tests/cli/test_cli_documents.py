@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from cli.command import CHECKPOINTS, MIXTRAL, ROOT, SCHEMAS, Result, call, validate
 from cli.conftest import Folders
-from colibri.cli.main import COMMANDS
+from colibri.cli.main import COMMANDS, module_of
 
 LINUX = "linux-x86_64"
 
@@ -203,7 +203,7 @@ def test_the_reference_names_every_command_and_option() -> None:
     text = (ROOT / "docs" / "COMMANDS.md").read_text("utf-8")
     for name in COMMANDS:
         assert f"`colibri {name}" in text
-        for parameter in import_module(f"colibri.cli.{name}").command.params:
+        for parameter in import_module(module_of(name)).command.params:
             if isinstance(parameter, click.Option):
                 assert any(re.search(rf"(?<![\w-]){opt}(?![\w-])", text) for opt in parameter.opts), (
                     name,

@@ -27,6 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "colibri.layout": {"errors", "model", "quantise", "boards", "image", "data"},
     "colibri.audit": {"errors", "boards", "folder"},
     "colibri.build": {*_LEAVES, "quantise", "boards", "image", "layout", "audit", "folder", "output", "data"},
+    "colibri.export": {"errors", "boards", "build", "folder", "output", "data"},
     "colibri.packing": {*_LEAVES, "quantise", "boards", "image", "layout", "build", "folder"},
     "colibri_sim.golden": {"colibri.errors", "colibri.model", "colibri.numerics", "colibri.quantise"},
     "colibri_sim.qemu": {"colibri.errors", "colibri.boards", "colibri.data", "colibri.output", "colibri_sim"},

@@ -22,7 +22,10 @@ from colibri.cli import render
 from colibri.errors import ColibriError, OutputError, UsageError
 from colibri.output import NO_SPACE
 
-COMMANDS = ("doctor", "boards", "plan", "pack", "build", "audit", "run", "verify", "bench", "golden", "inspect", "demo")
+COMMANDS = (
+    *("doctor", "boards", "plan", "pack", "build", "audit", "run", "verify", "bench", "golden", "inspect"),
+    *("export-c", "demo"),
+)
 
 EXIT_BUG = 70
 EXIT_SIGINT = 130
@@ -39,6 +42,11 @@ def _signals_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def module_of(command: str) -> str:
+    """The module of one of COMMANDS."""
+    return f"colibri.cli.{command.replace('-', '_')}"
+
+
 class _Lazy(rich_click.RichGroup):
     """Imports a command's module when it is called: start-up stays short, and a broken one breaks no other."""
 
@@ -49,7 +57,7 @@ class _Lazy(rich_click.RichGroup):
         if cmd_name not in COMMANDS:
             return None
         with _signals_held():
-            command: click.Command = importlib.import_module(f"colibri.cli.{cmd_name}").command
+            command: click.Command = importlib.import_module(module_of(cmd_name)).command
         return command
 
     def invoke(self, ctx: click.Context) -> Any:

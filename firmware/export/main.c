@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Continue token ids with the 16 likeliest: example ID... */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "colibri_model.h"
+#include "colibri/port.h"
+
+static colibri_state_t state;
+static float logits[COLIBRI_VOCAB_SIZE];
+
+/* A board's only duty to the engine: its counter, where one is wanted. */
+uint64_t colibri_port_cycles(void)
+{
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    colibri_model_t model;
+    if (colibri_init(&model, colibri_weights, COLIBRI_IMAGE_BYTES, COLIBRI_INIT_CHECK_CRC) != COLIBRI_OK ||
+        colibri_state_init(&state, &model) != COLIBRI_OK) {
+        return 1;
+    }
+    for (int i = 1; i < argc + 16; i++) {
+        int32_t id = i < argc ? (int32_t)strtol(argv[i], NULL, 10)
+                              : colibri_sample(logits, &(colibri_sampling_t){0.0f, 0, 1.0f}, NULL);
+        if (i >= argc) {
+            printf("%ld\n", (long)id);
+        }
+        if (colibri_forward(&model, &state, &id, 1, logits, NULL) != COLIBRI_OK) {
+            return 1;
+        }
+    }
+    return 0;
+}
