@@ -55,6 +55,10 @@ def test_pack(tmp_path: Path) -> None:
     assert strict("pack", "pack", MIXTRAL, "-b", "mps2-an386", "-o", tmp_path / "out").code == 0
 
 
+def test_export_c(packed: Folders, tmp_path: Path) -> None:
+    assert strict("export-c", "export-c", packed(LINUX), "-o", tmp_path / "out").code == 0
+
+
 def test_build_lib_and_audit(packed: Folders, tmp_path: Path) -> None:
     folder = tmp_path / "packed"
     shutil.copytree(packed(LINUX), folder)
