@@ -20,6 +20,7 @@ from colibri.cli import workflow
 from colibri.folder import read_folder
 
 LINUX = "linux-x86_64"
+STORIES = ROOT / "weights" / "stories-moe-3m"
 MICRO = ROOT / "weights" / "micro-moe"
 FLAGS = ["gcc", *STRICT, "-O1", *CONTRACT, *NO_VECTORISE["gcc"]]
 
@@ -155,7 +156,7 @@ def test_the_linker_snippet_puts_the_weights_at_their_address(
 def test_two_models_share_a_program(folders: Callable[..., tuple[Path, Path]], tmp_path: Path) -> None:
     """Token by token in turn, and every logit has the bits that each model's vectors.json says."""
     objects: list[Path] = []
-    models = [folders(MIXTRAL, LINUX, "stories"), folders(MICRO, LINUX, "micro")]
+    models = [folders(STORIES, LINUX, "stories"), folders(MICRO, LINUX, "micro")]
     (tmp_path / "part.c").write_text(PART)
     (tmp_path / "main.c").write_text(MAIN)
     for name, (_, out) in zip(("stories", "micro"), models, strict=True):
