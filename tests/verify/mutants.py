@@ -76,7 +76,9 @@ def patched_build(
         mock.patch("colibri.build.firmware.data_path", path_of),
         mock.patch("colibri.boards.load.data_path", path_of),
     ):
-        return build(folder, board_of(folder), BuildOptions(app="verify", toolchain=toolchain, opt=opt)) / "firmware.elf"
+        return (
+            build(folder, board_of(folder), BuildOptions(app="verify", toolchain=toolchain, opt=opt)) / "firmware.elf"
+        )
 
 
 @contextlib.contextmanager
