@@ -5,12 +5,13 @@
 # make setup    only the set-up of both; it leaves .venv/bin/colibri
 # make lint     ruff and mypy
 # make bench    instructions per token of the demo on its boards
+# make verify-matrix   every board, compiler, optimisation level and format, bit for bit (hours); ARGS="--board microbit": a part
 # make wheel    dist/colibri_firmware-*.whl
 # make bare     try demo and test on a bare Debian 12, in a chroot (root only, downloads about 700 MB)
 # make clean    remove what builds and tests wrote; make distclean: .venv too
 
 .NOTPARALLEL:
-.PHONY: help demo test setup lint bench wheel bare clean distclean
+.PHONY: help demo test setup lint bench verify-matrix wheel bare clean distclean
 
 python = .venv/bin/python
 
@@ -35,6 +36,10 @@ lint: setup
 
 bench: setup
 	@$(python) -m colibri.cli.main bench weights/stories-moe-3m
+
+# Exit code 1 of the script where anything differs (make's own is 2).
+verify-matrix: setup
+	@PYTHONPATH=tests $(python) -m verify.matrix $(ARGS)
 
 # pip fetches the build backend by itself: a wheel needs no compiler of the test suite.
 wheel:

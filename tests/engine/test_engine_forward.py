@@ -10,6 +10,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from engine_tiny import CASES, Engine, Tiny, compilers, split
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 NAMES = [c.name for c in CASES]
 IDS = [3, 36, 0, 17, 17, 9, 21, 5, 30]
@@ -113,6 +115,38 @@ def test_any_slicing_gives_the_same_bits(name: str, engine_of: Callable[..., Eng
             assert n_slices < 100_000
         assert status == 0
         assert whole.snapshot() == sliced.snapshot()
+
+
+# How a sequence may be computed: pieces of ids; each piece a sequence of budgets for colibri_step, after which it is cancelled
+# and begun again, or completed by colibri_forward. A piece of no budgets is one colibri_forward.
+BUDGETS = st.lists(st.sampled_from([0, 1, 3, 40, 333, 2000, 50_000, 2**32 - 1]), max_size=6)
+PIECES = st.lists(st.tuples(st.integers(1, 5), BUDGETS, st.booleans()), max_size=6)
+
+
+@given(name=st.sampled_from(NAMES), pieces=PIECES)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_way_to_the_same_ids_gives_the_same_bits(
+    name: str, pieces: list[tuple[int, list[int], bool]], engine_of: Callable[..., Engine]
+) -> None:
+    whole, engine = engine_of(name), engine_of(name)
+    assert whole.forward(IDS) == 0
+    for n_ids, budgets, cancelled in [*pieces, (len(IDS), [], False)]:
+        done = engine.position
+        ids = IDS[done : done + n_ids]
+        if not ids:
+            break
+        last = done + len(ids) == len(IDS)
+        status = 1
+        for budget in budgets:
+            if status == 1:
+                status = engine.step(ids, budget, last)
+        if status == 1 and cancelled:
+            assert engine.rewind(done) == 0
+        if status == 1:
+            status = engine.forward(ids, last)
+        assert status == 0
+        assert engine.position == done + len(ids)
+    assert whole.snapshot() == engine.snapshot()
 
 
 def test_stage_end_slices_walk_the_stages_of_the_design(engine_of: Callable[..., Engine]) -> None:

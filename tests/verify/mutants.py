@@ -10,13 +10,13 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from unittest import mock
 
 import numpy as np
 
 from colibri.build.firmware import BuildOptions, build
-from colibri.build.toolchain import Toolchain, find_toolchain
+from colibri.build.toolchain import OptLevel, Toolchain, find_toolchain
 from colibri.cli import targets
 from colibri.cli.verify import golden_tensors
 from colibri.cli.workflow import board_of, golden_of
@@ -40,10 +40,20 @@ def verdict(folder: Folder, elf: Path) -> Verdict:
     )
 
 
-def patched_build(folder: Folder, edits: Edits, scratch: Path, *, flags: Sequence[str] = ()) -> Path:
+def patched_build(
+    folder: Folder,
+    edits: Edits,
+    scratch: Path,
+    *,
+    flags: Sequence[str] = (),
+    app: Path | None = None,
+    toolchain: Literal["gcc", "llvm"] = "gcc",
+    opt: OptLevel = "1",
+) -> Path:
     """Build `verify` from a copy of firmware/ with some text replaced; returns the ELF.
 
     flags  more for the compiler and the linker's driver
+    app    a C file in the place of apps/verify.c
     """
     firmware = scratch / "firmware"
     shutil.copytree(data_path("firmware"), firmware)
@@ -51,6 +61,8 @@ def patched_build(folder: Folder, edits: Edits, scratch: Path, *, flags: Sequenc
         text = (firmware / name).read_text()
         assert old in text, f"{name} no longer holds: {old}"
         (firmware / name).write_text(text.replace(old, new))
+    if app is not None:
+        shutil.copy(app, firmware / "apps" / "verify.c")
 
     def path_of(kind: Any) -> Path:
         return firmware if kind == "firmware" else data_path(kind)
@@ -64,7 +76,9 @@ def patched_build(folder: Folder, edits: Edits, scratch: Path, *, flags: Sequenc
         mock.patch("colibri.build.firmware.data_path", path_of),
         mock.patch("colibri.boards.load.data_path", path_of),
     ):
-        return build(folder, board_of(folder), BuildOptions(app="verify", opt="1")) / "firmware.elf"
+        return (
+            build(folder, board_of(folder), BuildOptions(app="verify", toolchain=toolchain, opt=opt)) / "firmware.elf"
+        )
 
 
 @contextlib.contextmanager

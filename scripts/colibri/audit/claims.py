@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from colibri.audit.elf import Elf, Section
+from colibri.audit.interrupts import MAY_MASK, masking_instructions
 from colibri.audit.mapfile import Contribution, contributions
 from colibri.boards import Board
 from colibri.folder import Folder
@@ -204,10 +205,23 @@ def _overlaps(sections: tuple[Section, ...]) -> Iterator[str]:
             yield f"{first.name} overlaps {second.name}"
 
 
+def no_masked_interrupt(subject: Subject) -> tuple[list[str], str]:
+    """No instruction masks interrupts, except in the reset code."""
+    if subject.board.image == "mapped":
+        return [], "a program of the operating system cannot mask interrupts"
+    found, count = masking_instructions(subject.elf, subject.board.arch)
+    problems = [f"{f.text} at {f.address:#x} in {f.function}" for f in found if f.function not in MAY_MASK]
+    if count == 0:
+        problems.append("no code")
+    allowed = [f"{f.text} in {f.function}" for f in found if f.function in MAY_MASK]
+    return problems, f"{count:,} instructions looked at" + (f"; allowed: {', '.join(allowed)}" if allowed else "")
+
+
 CHECKS: tuple[Check, ...] = (
     planned_addresses,
     no_foreign_symbol,
     no_writable_static,
     no_weight_in_ram,
     nothing_over_its_region,
+    no_masked_interrupt,
 )
