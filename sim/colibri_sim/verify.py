@@ -115,6 +115,8 @@ def _compare_prompt(
         trace = messages.take(Trace)
         if trace is None:  # the step failed where the golden model went on
             code = messages.require(Status).code
+            if code == 0:
+                raise _malformed(f"position {position}", "none, and status 0")
             return Difference(index, position, None, "status", None, 0, _bits(0), _bits(code))
         _check_position(trace.position, position)
         expected = prompt["trace_crc32"][position]
@@ -144,8 +146,9 @@ def _compare_range(
 ) -> Difference | None:
     """Golden left the range: the target must say so at the same position."""
     position = 0
-    while messages.take(Trace) is not None:
-        messages.require(Logits)
+    while (trace := messages.take(Trace)) is not None:
+        _check_position(trace.position, position)
+        _check_position(messages.require(Logits).position, position)
         position += 1
     messages.take(FullLogits)
     status = messages.require(Status)

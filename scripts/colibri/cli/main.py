@@ -22,7 +22,10 @@ from colibri.cli import render
 from colibri.errors import ColibriError, OutputError, UsageError
 from colibri.output import NO_SPACE
 
-COMMANDS = ("doctor", "boards", "plan", "pack", "build", "audit", "run", "verify", "bench", "golden", "inspect", "demo")
+COMMANDS = (
+    *("doctor", "boards", "plan", "pack", "build", "audit", "run", "verify", "bench", "flash", "golden", "inspect"),
+    "demo",
+)
 
 EXIT_BUG = 70
 EXIT_SIGINT = 130
