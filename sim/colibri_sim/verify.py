@@ -9,7 +9,7 @@ the golden model, run again, gives the element and its bits.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -98,6 +98,7 @@ def verify(run: Run, vectors: dict[str, Any], tensors: Tensors | None) -> Verdic
     for index, prompt in enumerate(prompts):
         found = _compare_prompt(messages, index, prompt, names)
         if found is not None:
+            messages.close()
             return Verdict(positions, _locate(run, found, prompt, names, tensors))
         positions += len(prompt["ids"])
     messages.finish()
@@ -211,6 +212,11 @@ class _Messages:
         if taken is None:
             raise _malformed(f"a {kind.__name__} message", type(self._next).__name__)
         return taken
+
+    def close(self) -> None:
+        """Nothing more is read: the target is free for the next run."""
+        if isinstance(self._frames, Generator):
+            self._frames.close()
 
     def finish(self) -> None:
         """The response must end here. The program runs to its end, so that a failure after the last answer shows too."""

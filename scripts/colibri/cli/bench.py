@@ -108,7 +108,9 @@ def _bench_over_serial(
         raise NoVerdict(
             str(port),
             expected=f"{len(ids)} tokens with their cycles, then success",
-            got=f"{still} counts of zero: the counter stands still" if still else f"{answer[-1]} after {len(counts)} counts",
+            got=f"{still} counts of zero: the counter stands still"
+            if still
+            else f"{answer[-1]} after {len(counts)} counts",
             hint="this board (or simulator) has no cycle counter" if still else "build and flash it again",
         )
     return _result(folder, at_port.board, toolchain, opt, jobs, "cycles_per_token", counts, simulator=False)
@@ -139,7 +141,7 @@ def _result(
     *,
     simulator: bool = True,
 ) -> dict[str, Any]:
-    product = targets.built(folder, board, "generate", toolchain, opt, jobs, simulator=simulator)
+    product = targets.built(folder, board, "generate", toolchain, opt, jobs, simulator)
     record, plan = json.loads((product.parent / RECORD).read_text()), folder.manifest["plan"]
     measured = record.get("measured") or {}
     ram = {name: part["bytes"] for name, part in plan["ram"]["parts"].items()}

@@ -167,6 +167,10 @@ def _run(wanted: Command, probe: str, timeout: float) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        for stream in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):
+                if stream is not None:
+                    stream.close()
     if process.returncode != 0:
         lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip()]
         raise NoVerdict(

@@ -32,7 +32,7 @@ _CLEARED_BYTES_PER_SECOND = 1e6
 
 
 def built(
-    folder: Folder, board: Board, app: App, toolchain: str, opt: str, jobs: int = 2, *, simulator: bool = True
+    folder: Folder, board: Board, app: App, toolchain: str, opt: str, jobs: int = 2, simulator: bool = True
 ) -> Path:
     """Build an application afresh, so that it is never older than its sources; returns its ELF."""
     options = BuildOptions(app, toolchain, opt, jobs, simulator)  # type: ignore[arg-type]  # click's choices

@@ -15,8 +15,8 @@ from colibri.errors import ColibriError, NegativeVerdict, NoVerdict, ToolError, 
 from colibri.folder import Folder, is_folder
 from colibri.tokenizer import Tokenizer
 from colibri_sim.prompts import read_prompts
-from colibri_sim.vectors import make_vectors, tensors_at
 from colibri_sim.serial import SerialPort
+from colibri_sim.vectors import make_vectors, tensors_at
 from colibri_sim.verify import Run, Tensors, Verdict, verify
 
 
