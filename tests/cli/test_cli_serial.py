@@ -148,11 +148,14 @@ def test_noise_before_the_first_answer_is_passed_over(hardware: Flashed) -> None
 def test_late_answers_to_the_first_question_are_not_the_requests(hardware: Flashed) -> None:
     """The board was slow to start: it answers the question as often as it was put."""
     folder = hardware(RISCV, "verify")
-    waits = [2.5, 1.0]
+    waits = [(1, 2.5), (17, 1.0)]  # before that byte: an answer has 16
+    n_bytes = 0
 
     def slow(data: bytes) -> bytes:
-        if waits:
-            time.sleep(waits.pop(0))
+        nonlocal n_bytes
+        n_bytes += len(data)
+        while waits and n_bytes >= waits[0][0]:
+            time.sleep(waits.pop(0)[1])
         return data
 
     with serial_board(RISCV, elf(folder, "verify"), to_host=slow) as port:
