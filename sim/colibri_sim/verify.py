@@ -9,7 +9,7 @@ the golden model, run again, gives the element and its bits.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -98,6 +98,7 @@ def verify(run: Run, vectors: dict[str, Any], tensors: Tensors | None) -> Verdic
     for index, prompt in enumerate(prompts):
         found = _compare_prompt(messages, index, prompt, names)
         if found is not None:
+            messages.close()
             return Verdict(positions, _locate(run, found, prompt, names, tensors))
         positions += len(prompt["ids"])
     messages.finish()
@@ -115,6 +116,8 @@ def _compare_prompt(
         trace = messages.take(Trace)
         if trace is None:  # the step failed where the golden model went on
             code = messages.require(Status).code
+            if code == 0:
+                raise _malformed(f"position {position}", "none, and status 0")
             return Difference(index, position, None, "status", None, 0, _bits(0), _bits(code))
         _check_position(trace.position, position)
         expected = prompt["trace_crc32"][position]
@@ -144,8 +147,9 @@ def _compare_range(
 ) -> Difference | None:
     """Golden left the range: the target must say so at the same position."""
     position = 0
-    while messages.take(Trace) is not None:
-        messages.require(Logits)
+    while (trace := messages.take(Trace)) is not None:
+        _check_position(trace.position, position)
+        _check_position(messages.require(Logits).position, position)
         position += 1
     messages.take(FullLogits)
     status = messages.require(Status)
@@ -208,6 +212,11 @@ class _Messages:
         if taken is None:
             raise _malformed(f"a {kind.__name__} message", type(self._next).__name__)
         return taken
+
+    def close(self) -> None:
+        """Nothing more is read: the target is free for the next run."""
+        if isinstance(self._frames, Generator):
+            self._frames.close()
 
     def finish(self) -> None:
         """The response must end here. The program runs to its end, so that a failure after the last answer shows too."""

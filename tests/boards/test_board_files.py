@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from colibri.boards import Board, linker_script, list_boards, load_board, mpu_regions, page_tables
+from colibri.boards import Board, Flash, linker_script, list_boards, load_board, mpu_regions, page_tables
 from colibri.data import data_path
 from colibri.errors import BoardError, UsageError
 
@@ -48,6 +48,30 @@ def test_sources_may_lie_beside_the_toml(tmp_path: Path) -> None:
     (tmp_path / "mine.c").write_text("")
     board = load_board(edited(tmp_path, '"boards/mps3-an547/board.c"', '"./mine.c"'))
     assert tmp_path / "mine.c" in board.sources
+
+
+def test_what_probes_call_the_part(tmp_path: Path) -> None:
+    assert load_board("microbit").flash == Flash(
+        "nrf51", ("interface/cmsis-dap.cfg", "target/nrf51.cfg"), "nRF51822_xxAA"
+    )
+    assert load_board("mps3-an547").flash == Flash()
+    assert load_board(edited(tmp_path, "[qemu]", '[flash]\npyocd = "x"\n[qemu]')).flash == Flash("x")
+
+
+@pytest.mark.parametrize(
+    ("line", "field"),
+    [
+        ('pyocd = ""', "pyocd"),
+        ('openocd = "a.cfg"', "openocd"),
+        ("jlink = 1", "jlink"),
+        ('jlink_interface = "USB"', "jlink_interface"),
+        ('probe = "x"', "probe"),
+    ],
+)
+def test_a_wrong_flash_table_names_its_field(tmp_path: Path, line: str, field: str) -> None:
+    with pytest.raises(BoardError) as info:
+        load_board(edited(tmp_path, "[qemu]", f"[flash]\n{line}\n[qemu]"))
+    assert info.value.where.endswith(f": flash.{field}")
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:

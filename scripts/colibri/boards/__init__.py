@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from colibri.boards.description import Alignment, Board, Qemu, Region, Toolchain
+from colibri.boards.description import Alignment, Board, Flash, Qemu, Region, Toolchain
 from colibri.boards.linker import linker_script, mpu_regions, page_tables
 from colibri.boards.load import list_boards, load_board
 
 __all__ = [
     "Alignment",
     "Board",
+    "Flash",
     "Qemu",
     "Region",
     "Toolchain",

@@ -63,6 +63,19 @@ class Qemu:
 
 
 @dataclass(frozen=True)
+class Flash:
+    """What each debug probe's program calls the part. None, or empty: not known.
+
+    pyocd  its target    openocd  its configuration files    jlink  its device, on `jlink_interface`
+    """
+
+    pyocd: str | None = None
+    openocd: tuple[str, ...] = ()
+    jlink: str | None = None
+    jlink_interface: Literal["SWD", "JTAG"] = "SWD"
+
+
+@dataclass(frozen=True)
 class Alignment:
     """Defaults for placing weights: an expert starts on an erase sector, a row on a cache line."""
 
@@ -101,6 +114,7 @@ class Board:
     stack: Mapping[str, int]
     toolchains: Mapping[ToolchainName, Toolchain]
     qemu: Qemu | None
+    flash: Flash = Flash()
 
     def region(self, name: str) -> Region:
         """Return the region `name`; KeyError is a bug of the caller."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
-from colibri.boards.description import Alignment, Board, Qemu, Region, Toolchain, ToolchainName
+from colibri.boards.description import Alignment, Board, Flash, Qemu, Region, Toolchain, ToolchainName
 from colibri.data import data_path
 from colibri.errors import BoardError, UsageError
 
@@ -163,6 +163,7 @@ def _load(path: Path) -> Board:
     alignment = _alignment(top)
     toolchains = _toolchains(top)
     qemu = _qemu(top, linked) if top.has("qemu") else None
+    flash = _flash(top.table("flash")) if top.has("flash") else Flash()
     top.finish()
     return Board(
         name=name,
@@ -184,6 +185,7 @@ def _load(path: Path) -> Board:
         stack=MappingProxyType(stack),
         toolchains=MappingProxyType(toolchains),
         qemu=qemu,
+        flash=flash,
     )
 
 
@@ -335,3 +337,14 @@ def _qemu(top: _Table, linked: bool) -> Qemu:
     )
     table.finish()
     return qemu
+
+
+def _flash(table: _Table) -> Flash:
+    flash = Flash(
+        pyocd=table.text("pyocd") if table.has("pyocd") else None,
+        openocd=table.texts("openocd", []),
+        jlink=table.text("jlink") if table.has("jlink") else None,
+        jlink_interface=cast(Any, table.choice("jlink_interface", ("SWD", "JTAG"), "SWD")),
+    )
+    table.finish()
+    return flash

@@ -13,6 +13,7 @@ from colibri.boards import Board, linker_script
 from colibri.build.products import write_products
 from colibri.build.toolchain import OptLevel, Toolchain, find_toolchain, run
 from colibri.data import data_path
+from colibri.errors import UsageError
 from colibri.folder import IMAGE, Folder
 from colibri.layout.budget import budget_key
 from colibri.output import replaced_folder
@@ -36,8 +37,16 @@ class BuildOptions:
 def build(folder: Folder, board: Board, options: BuildOptions) -> Path:
     """Build one application; returns DIR/APP-TOOLCHAIN, complete or as it was.
 
-    Raises ToolError, OutputError; NegativeVerdict where the ELF contradicts the plan.
+    Raises ToolError, OutputError; UsageError for a hardware build of a mapped board;
+    NegativeVerdict where the ELF contradicts the plan.
     """
+    if board.image == "mapped" and not options.simulator:
+        raise UsageError(
+            "--hardware",
+            expected="a board with a UART",
+            got=f"{board.name}, whose programs use standard input and output",
+            hint="leave the option out: the program is for that machine as it is",
+        )
     toolchain = find_toolchain(board, options.toolchain)
     target = folder.path / output_name(options)
     with replaced_folder(target, RECORD) as work:
@@ -55,8 +64,8 @@ def build(folder: Folder, board: Board, options: BuildOptions) -> Path:
 
 
 def output_name(options: BuildOptions) -> str:
-    """APP-TOOLCHAIN; another optimisation level than 2 is part of the name, so that no build hides another."""
-    suffix = "" if options.opt == "2" else f"-O{options.opt}"
+    """APP-TOOLCHAIN; another optimisation level than 2, and hardware, are part of the name: no build hides another."""
+    suffix = ("" if options.opt == "2" else f"-O{options.opt}") + ("" if options.simulator else "-hw")
     return f"{options.app}-{options.toolchain}{suffix}"
 
 

@@ -22,17 +22,18 @@ from colibri.folder import read_folder
     show_default=True,
     help="What.",
 )
+@click.option("--hardware", is_flag=True, help="For the real board: its UART in place of the simulator's console.")
 @options.toolchain(allow_all=True)
 @options.OPT
 @options.JOBS
 @options.JSON
-def command(folder: Path, app: str, toolchain: str, opt: str, jobs: int, as_json: bool) -> None:
+def command(folder: Path, app: str, hardware: bool, toolchain: str, opt: str, jobs: int, as_json: bool) -> None:
     """Build an application (or the library) for the packed folder DIR."""
     packed = read_folder(folder)
     board = workflow.board_of(packed)
     builds = []
     for name in options.toolchains(toolchain):
-        chosen = BuildOptions(app=app, toolchain=name, opt=opt, jobs=jobs)  # type: ignore[arg-type]  # click's choices
+        chosen = BuildOptions(app, name, opt, jobs, simulator=not hardware)  # type: ignore[arg-type]  # click's choices
         target = build(packed, board, chosen)
         record = json.loads((target / RECORD).read_text())
         builds.append({"folder": str(target), **record})

@@ -23,7 +23,7 @@ from colibri.errors import ColibriError, OutputError, UsageError
 from colibri.output import NO_SPACE
 
 COMMANDS = (
-    *("doctor", "boards", "plan", "pack", "build", "audit", "run", "verify", "bench", "golden", "inspect"),
+    *("doctor", "boards", "plan", "pack", "build", "audit", "run", "verify", "bench", "flash", "golden", "inspect"),
     *("export-c", "demo"),
 )
 

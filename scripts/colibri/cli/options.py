@@ -13,6 +13,7 @@ import click
 
 from colibri.layout.settings import ExpertAlign, Settings
 from colibri.quantise import Policy
+from colibri_sim.serial import BAUD_RATES, DEFAULT_BAUD, SerialPort
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -95,6 +96,23 @@ class AlignType(_ParamType):
         return number
 
 
+class SerialType(_ParamType):
+    """PORT or PORT@BAUD: a serial device or a pseudo-terminal."""
+
+    name = "serial"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> SerialPort:
+        """Read the text. Fails as a usage error that states the rule."""
+        if isinstance(value, SerialPort):
+            return value
+        path, at, baud = value.rpartition("@")
+        if not at or not baud.isdecimal():
+            path, baud = value, str(DEFAULT_BAUD)
+        if int(baud) not in BAUD_RATES:
+            self.fail(f"'{baud}' is not a rate of this system: {', '.join(map(str, BAUD_RATES))}", param, ctx)
+        return SerialPort(Path(path), int(baud))
+
+
 CHECKPOINT = click.argument("checkpoint", type=click.Path(path_type=Path))
 TARGET = click.argument("target", metavar="DIR|CHECKPOINT", type=click.Path(path_type=Path))
 DIR = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
@@ -108,6 +126,12 @@ OPT = click.option(
 )
 JOBS = click.option("--jobs", type=IntegerType(1, 256), default=2, show_default=True, help="Compilers at once.")
 TIMEOUT = click.option("--timeout", type=SecondsType(), help="Seconds for the simulator; default: from the plan.")
+SERIAL = click.option(
+    "--serial",
+    metavar="PORT[@BAUD]",
+    type=SerialType(),
+    help=f"The real board, built with --hardware and flashed, at this port. [@{DEFAULT_BAUD}]",
+)
 
 
 def toolchain(*, allow_all: bool) -> Callable[[F], F]:

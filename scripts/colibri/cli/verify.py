@@ -15,8 +15,9 @@ from colibri.errors import ColibriError, NegativeVerdict, NoVerdict, ToolError, 
 from colibri.folder import Folder, is_folder
 from colibri.tokenizer import Tokenizer
 from colibri_sim.prompts import read_prompts
+from colibri_sim.serial import SerialPort
 from colibri_sim.vectors import make_vectors, tensors_at
-from colibri_sim.verify import Tensors, Verdict, verify
+from colibri_sim.verify import Run, Tensors, Verdict, verify
 
 
 @dataclass(frozen=True)
@@ -59,12 +60,14 @@ class Result:
 @click.option("--all-boards", is_flag=True, help="Every board on which the model fits.")
 @options.settings_options
 @click.option("--prompts", type=click.Path(path_type=Path), help="Prompts to replay, one a line. [those packed]")
+@options.SERIAL
 @options.build_and_run(allow_all=True)
 def command(
     target: Path,
     boards: tuple[str, ...],
     all_boards: bool,
     prompts: Path | None,
+    serial: SerialPort | None,
     toolchain: str,
     opt: str,
     jobs: int,
@@ -73,7 +76,7 @@ def command(
     as_json: bool,
     **values: Any,
 ) -> int:
-    """Replay prompts on the simulated board and compare every operator's output with the golden model's bits."""
+    """Replay prompts on the simulated board, or a real one, and compare every operator's output with the golden model's bits."""
     chosen: list[str | None] = list(boards)
     if all_boards:
         if is_folder(target) or boards:
@@ -81,7 +84,9 @@ def command(
                 "--all-boards", expected="a checkpoint and no -b", got="both", hint="a packed folder is for one board"
             )
         chosen = list(workflow.fitting_boards(target, values))
-    run = _Runner(prompts, options.toolchains(toolchain), opt, jobs, timeout)
+    if serial is not None:
+        targets.flashed(target, "verify", toolchain, opt, serial)
+    run = _Runner(prompts, options.toolchains(toolchain), opt, jobs, timeout, serial)
     results: list[Result] = []
     for folder in workflow.packed_each(target, chosen or [None], values, work):
         for result in run.results(folder):
@@ -100,6 +105,7 @@ class _Runner:
     opt: str
     jobs: int
     timeout: float | None
+    serial: SerialPort | None
 
     def results(self, folder: Folder) -> Iterator[Result]:
         """Build and verify with each toolchain. A missing tool or a dead simulator is a result, not the end."""
@@ -109,6 +115,13 @@ class _Runner:
         limit = targets.timeout_for(folder, 2 * positions, self.timeout)
         for toolchain in self.toolchains:
             row = (board.name, toolchain, self.opt, folder.quant)
+            if self.serial is not None:
+                at_port = targets.flashed(folder.path, "verify", toolchain, self.opt, self.serial)
+                try:
+                    yield Result(*row, _over_serial(at_port, vectors, self.timeout))
+                except (NoVerdict, ToolError) as error:
+                    yield Result(*row, None, error)
+                continue
             try:
                 elf = targets.built(folder, board, "verify", toolchain, self.opt, self.jobs)
                 verdict = verify(
@@ -119,6 +132,27 @@ class _Runner:
                 yield Result(*row, verdict)
             except (NoVerdict, ToolError) as error:
                 yield Result(*row, None, error)
+
+
+def _over_serial(board: targets.Flashed, vectors: dict[str, Any], timeout: float | None) -> Verdict:
+    """A difference counts where it comes again: a line may damage what no checksum shows. Raises NoVerdict where it does not."""
+    positions = 2 * sum(len(prompt["ids"]) for prompt in vectors["prompts"])
+    at_position = 4 * (int(board.folder.manifest["vocab_size"]) + len(vectors["trace"])) + 64
+    limit = board.timeout_for(positions, at_position, timeout)
+    run: Run = lambda request: board.frames(request, limit)  # noqa: E731
+    tensors = golden_tensors(board.folder)
+    verdict = verify(run, vectors, tensors)
+    if verdict.bit_exact:
+        return verdict
+    again = verify(run, vectors, tensors)
+    if again != verdict:
+        raise NoVerdict(
+            str(board.port),
+            expected="the same answer twice",
+            got=f"first {verdict.first_difference}; then {again.first_difference or 'no difference'}",
+            hint="the line or the board is not reliable: check power, clock and cable",
+        )
+    return verdict
 
 
 def golden_tensors(folder: Folder) -> Tensors | None:
