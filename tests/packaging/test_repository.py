@@ -57,7 +57,7 @@ def test_each_source_file_has_an_spdx_line() -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("see /work/main/x.py", True),
+        ("see /work/project/x.py", True),
         ("'/root/.cache/pip'", True),
         ("--out=/tmp/a.elf", True),
         ("file:///home/me/x", True),

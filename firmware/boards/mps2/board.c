@@ -7,6 +7,8 @@
 #define TIMER0 0x40000000u
 #define CLOCK_HZ 25000000u
 
+#include "../common/cmsdk_console.h"
+
 void colibri_board_init(void)
 {
 #ifdef COLIBRI_SIMULATOR
@@ -20,15 +22,5 @@ void colibri_board_init(void)
 uint32_t colibri_board_ticks(void)
 {
     return cmsdk_timer_ticks(TIMER0);
-}
-#else
-void colibri_board_put(uint8_t byte)
-{
-    cmsdk_uart_put(UART0, byte);
-}
-
-uint8_t colibri_board_get(void)
-{
-    return cmsdk_uart_get(UART0);
 }
 #endif

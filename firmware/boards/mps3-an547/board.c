@@ -7,6 +7,8 @@
 #define FPGAIO_COUNTER 0x59302018u /* QEMU 7.2: rises at 20 MHz, 1.28 ticks an instruction with -icount shift=6 */
 #define UART_CLOCK_HZ 25000000u
 
+#include "../common/cmsdk_console.h"
+
 void colibri_board_init(void)
 {
 #ifndef COLIBRI_SIMULATOR
@@ -18,15 +20,5 @@ void colibri_board_init(void)
 uint32_t colibri_board_ticks(void)
 {
     return COLIBRI_REG(FPGAIO_COUNTER);
-}
-#else
-void colibri_board_put(uint8_t byte)
-{
-    cmsdk_uart_put(UART0, byte);
-}
-
-uint8_t colibri_board_get(void)
-{
-    return cmsdk_uart_get(UART0);
 }
 #endif

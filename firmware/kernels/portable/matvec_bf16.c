@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "dot8.h"
+#include "../kernels.h"
 
 #if COLIBRI_USE_BF16
 
@@ -8,35 +8,8 @@ static float widen(uint16_t half)
     return colibri_from_bits((uint32_t)half << 16);
 }
 
-#define W(i) widen(w[i])
-#define X(i) values[i]
-
-static const uint16_t *row_of(const colibri_matrix_t *matrix, const uint8_t *weights, uint32_t row)
-{
-    return (const uint16_t *)(const void *)(weights + (size_t)row * matrix->row_bytes);
-}
-
-void colibri_matvec_bf16_portable(float *out, const colibri_matrix_t *matrix, const uint8_t *weights, const colibri_vector_t *x,
-                                 uint32_t row_begin, uint32_t row_end)
-{
-    const float *values = x->values;
-    uint32_t n = matrix->row_bytes / 2;
-    for (uint32_t row = row_begin; row < row_end; row++) {
-        const uint16_t *w = row_of(matrix, weights, row);
-        COLIBRI_DOT8_BEGIN;
-        for (uint32_t i = 0; i < n; i += 8) {
-            COLIBRI_DOT8_STEP(W, X, i);
-        }
-        out[row] = colibri_snap(COLIBRI_DOT8_END);
-    }
-}
-
-void colibri_widen_bf16_portable(float *out, const colibri_matrix_t *matrix, const uint8_t *weights, uint32_t row)
-{
-    const uint16_t *w = row_of(matrix, weights, row);
-    for (uint32_t i = 0; i < matrix->cols; i++) {
-        out[i] = widen(w[i]);
-    }
-}
+#define COLIBRI_MATVEC_16BIT colibri_matvec_bf16_portable
+#define COLIBRI_WIDEN_16BIT colibri_widen_bf16_portable
+#include "matvec_16bit.h"
 
 #endif

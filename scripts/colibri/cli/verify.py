@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from colibri.boards import Board
 from colibri.cli import options, render, targets, workflow
 from colibri.errors import ColibriError, NegativeVerdict, NoVerdict, ToolError, UsageError
 from colibri.folder import Folder, is_folder
@@ -115,23 +116,18 @@ class _Runner:
         limit = targets.timeout_for(folder, 2 * positions, self.timeout)
         for toolchain in self.toolchains:
             row = (board.name, toolchain, self.opt, folder.quant)
-            if self.serial is not None:
-                at_port = targets.flashed(folder.path, "verify", toolchain, self.opt, self.serial)
-                try:
-                    yield Result(*row, _over_serial(at_port, vectors, self.timeout))
-                except (NoVerdict, ToolError) as error:
-                    yield Result(*row, None, error)
-                continue
             try:
-                elf = targets.built(folder, board, "verify", toolchain, self.opt, self.jobs)
-                verdict = verify(
-                    lambda request, elf=elf: targets.frames(folder, board, elf, request, limit),  # type: ignore[misc]
-                    vectors,
-                    golden_tensors(folder),
-                )
-                yield Result(*row, verdict)
+                yield Result(*row, self._verdict(folder, board, toolchain, vectors, limit))
             except (NoVerdict, ToolError) as error:
                 yield Result(*row, None, error)
+
+    def _verdict(self, folder: Folder, board: Board, toolchain: str, vectors: dict[str, Any], limit: float) -> Verdict:
+        if self.serial is not None:
+            at_port = targets.flashed(folder.path, "verify", toolchain, self.opt, self.serial)
+            return _over_serial(at_port, vectors, self.timeout)
+        elf = targets.built(folder, board, "verify", toolchain, self.opt, self.jobs)
+        run: Run = lambda request: targets.frames(folder, board, elf, request, limit)  # noqa: E731
+        return verify(run, vectors, golden_tensors(folder))
 
 
 def _over_serial(board: targets.Flashed, vectors: dict[str, Any], timeout: float | None) -> Verdict:
