@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from colibri.axes import Attention
 from colibri.image.format import ENTRY, FIXED_BYTES, PAGE_BYTES
 from colibri.image.matrix import ALIGN_BYTES, Matrix, align_up
 from colibri.model import ModelConfig
@@ -85,7 +86,7 @@ def lay_out(config: ModelConfig, policy: Policy, expert_align: int) -> ImageLayo
     for name, shape in shapes.items():
         if not _in_expert(name):
             place(name, shape, policy.format_of(name), _part(name))
-    inv_freq = config.layers[0].attention.rope.inv_freq
+    inv_freq = _inv_freq(config)
     place(INV_FREQ, (len(inv_freq),), Format("f32"), "tables")
     dense_bytes = align_up(cursor, ALIGN_BYTES) - header_bytes
 
@@ -101,6 +102,12 @@ def lay_out(config: ModelConfig, policy: Policy, expert_align: int) -> ImageLayo
             cursor = align_up(cursor, ALIGN_BYTES)
             experts.append(Expert(n, j, start, cursor - start))
     return ImageLayout(header_bytes, dense_bytes, align_up(cursor, PAGE_BYTES), tuple(blocks), tuple(experts))
+
+
+def _inv_freq(config: ModelConfig) -> tuple[float, ...]:
+    mixer = config.layers[0].mixer
+    assert isinstance(mixer, Attention) and mixer.rope is not None
+    return mixer.rope.inv_freq
 
 
 def _in_expert(name: str) -> bool:

@@ -22,7 +22,7 @@ class KvCache:
         if kv not in ("f32", "q8"):
             raise ValueError(f"kv is f32 or q8, not {kv!r}")
         self.kv = kv
-        shapes = [(config.max_seq, a.n_kv_heads, a.head_dim) for a in (layer.attention for layer in config.layers)]
+        shapes = [(config.max_seq, a.n_kv_heads, a.head_dim) for a in (layer.mixer for layer in config.layers)]
         self._keys = [np.zeros(shape, dtype=np.float32) for shape in shapes]
         self._values = [np.zeros(shape, dtype=np.float32) for shape in shapes]
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from colibri.model import Attention, Ffn, Layer, ModelConfig, Router
+from colibri.axes import Attention, Ffn, Layer, Router
+from colibri.model import ModelConfig
 from colibri.quantise import Stored
 
 from . import functions as f
@@ -136,7 +137,7 @@ class GoldenModel:
         """One decoder layer: x [T, H] to x [T, H]."""
         prefix = f"layers.{index}."
         n = self.emit(call, "attn_norm", self.norm(x, prefix + "attn_norm.weight"), ranged=True)
-        o = self.attention_block(call, index, layer.attention, n)
+        o = self.attention_block(call, index, layer.mixer, n)
         x = self.emit(call, "attn_residual", self.residual(x, o), ranged=True)
         n = self.emit(call, "ffn_norm", self.norm(x, prefix + "ffn_norm.weight"), ranged=True)
         y = self.ffn(call, prefix, layer.ffn, n)
@@ -145,7 +146,7 @@ class GoldenModel:
 
     def norm(self, x: F32Array, weight: str) -> F32Array:
         """RMSNorm: [T, H]."""
-        return f.rmsnorm(x, self.vector(weight), self.config.norm_eps)
+        return f.rmsnorm(x, self.vector(weight), self.config.final_norm.eps)
 
     def residual(self, x: F32Array, y: F32Array) -> F32Array:
         """``snap(x + y)``."""

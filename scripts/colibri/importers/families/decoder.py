@@ -7,11 +7,12 @@ from collections.abc import Callable, Collection, Iterator
 
 import numpy as np
 
+from colibri.axes import Attention, Ffn, Layer, Norm, Rope
 from colibri.importers.bind import Copy, Part
 from colibri.importers.config import ConfigReader
 from colibri.importers.rope_config import inverse_frequencies
 from colibri.importers.strict_json import Json
-from colibri.model import Attention, Ffn, Layer, ModelConfig, Rope
+from colibri.model import ModelConfig
 
 MAX_ROW_ELEMS = 65536  # docs/NUMERICS: int32 accumulators hold the sum of a row of int8 products
 MAX_POSITIONS = 2**24  # up to there float32 holds every position exactly
@@ -58,14 +59,16 @@ def read_decoder(config: ConfigReader, family: str, ffn: Ffn, window: int | None
     )
     if attention.n_heads * head_dim > MAX_ROW_ELEMS:
         raise config.error("num_attention_heads", f"at most {MAX_ROW_ELEMS} elements in all heads")
+    norm = Norm(float(np.float32(config.number("rms_norm_eps", MIN_NORM_EPS, 1.0))))
     return ModelConfig(
         family=family,
         vocab_size=vocab,
         hidden_size=hidden,
         max_seq=config.integer("max_position_embeddings", 1, MAX_POSITIONS),
-        norm_eps=float(np.float32(config.number("rms_norm_eps", MIN_NORM_EPS, 1.0))),
+        final_norm=norm,
         tied_head=config.flag("tie_word_embeddings"),
-        layers=(Layer(attention, ffn),) * config.integer("num_hidden_layers", 1, MAX_LAYERS),
+        layers=(Layer(attention, ffn, attn_norm=norm, ffn_norm=norm),)
+        * config.integer("num_hidden_layers", 1, MAX_LAYERS),
         bos_id=bos[0] if bos else None,
         eos_ids=config.ids("eos_token_id", vocab),
     )
@@ -130,7 +133,8 @@ def bind_decoder(config: ModelConfig, names: Collection[str], ffn: FfnBindings) 
 
 
 def _bind_attention(config: ModelConfig, n: int) -> Iterator[Part]:
-    a, h = config.layers[n].attention, config.hidden_size
+    a, h = config.layers[n].mixer, config.hidden_size
+    assert isinstance(a, Attention)
     n_q, n_kv = a.n_heads * a.head_dim, a.n_kv_heads * a.head_dim
     target, source = f"layers.{n}.", f"model.layers.{n}."
     yield Part(target + "attn_norm.weight", source + "input_layernorm.weight", (h,))

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from colibri.axes import Ffn
 from colibri.importers.bind import Copy, Part
 from colibri.importers.config import ConfigReader
 from colibri.importers.families.blocks import bind_dense
 from colibri.importers.families.decoder import COMMON_DEFAULTS, bind_decoder, read_decoder, read_width, read_window
 from colibri.importers.families.family import Family
-from colibri.model import Ffn, ModelConfig
+from colibri.model import ModelConfig
 
 
 def _config(config: ConfigReader) -> ModelConfig:

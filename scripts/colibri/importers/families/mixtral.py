@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from colibri.axes import Ffn, Router
 from colibri.importers.bind import Copy, Part
 from colibri.importers.config import ConfigReader
 from colibri.importers.families.blocks import bind_experts
@@ -17,7 +18,7 @@ from colibri.importers.families.decoder import (
     read_window,
 )
 from colibri.importers.families.family import Family
-from colibri.model import Ffn, ModelConfig, Router
+from colibri.model import ModelConfig
 
 _MODULES = ("block_sparse_moe", "mlp")  # as published, and as transformers 5 calls it in memory
 
