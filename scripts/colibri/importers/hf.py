@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,13 +12,14 @@ from colibri.importers.bind import bind
 from colibri.importers.config import ConfigReader
 from colibri.importers.digest import source_sha256
 from colibri.importers.families import find_family
+from colibri.importers.families.family import Family
 from colibri.importers.files import read_whole
 from colibri.importers.folder import CONFIG, Folder, open_folder, weight_file
 from colibri.importers.generation import read_generation
 from colibri.importers.quantised import refuse_quantised
 from colibri.importers.safetensors import SourceTensor
 from colibri.importers.shards import read_sharded, read_single, read_weight_map
-from colibri.importers.strict_json import parse_object
+from colibri.importers.strict_json import Json, parse_object
 from colibri.importers.text import place
 from colibri.model import Model
 
@@ -46,9 +48,10 @@ def load_folder(path: Path, file: str | None = None, *, family: str | None = Non
     sources = _read_tensors(folder, weights)
     refuse_quantised(where, values, sources)
     found = find_family(where, values, family)
-    reader = ConfigReader(where, values, found.defaults)
+    reader = _reader(where, values, found)
     config = found.config(reader)
-    tensors = bind(config, found.bindings(config, sources.keys()), sources, place(path / weights))
+    bindings = found.bindings(config, sources.keys(), reader)
+    tensors, skipped = bind(config, bindings, sources, place(path / weights))
     generation, bos_id, eos_ids = read_generation(folder, config)
     tokenizer = None
     if folder.has("tokenizer.json"):
@@ -60,7 +63,19 @@ def load_folder(path: Path, file: str | None = None, *, family: str | None = Non
         source_sha256=source_sha256(values, sources.values()),
         generation=generation,
         tokenizer_json=tokenizer,
+        skipped=skipped,
     )
+
+
+def _reader(where: str, values: Mapping[str, Json], family: Family) -> ConfigReader:
+    """The config as the family reads it: the file, or the language model's part of a larger model's."""
+    reader = ConfigReader(where, values, family.defaults)
+    if family.nested is None or family.nested[1] not in values:
+        return reader
+    text = reader.within(family.nested[1], family.defaults)
+    if text is None:
+        raise reader.error(family.nested[1], "an object")
+    return text
 
 
 def _read_tensors(folder: Folder, weights: str) -> dict[str, SourceTensor]:

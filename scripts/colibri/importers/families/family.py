@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from colibri.importers.bind import Copy, Part
+from colibri.importers.bind import Binding
 from colibri.importers.config import ConfigReader
 from colibri.importers.strict_json import Json
 from colibri.model import ModelConfig
@@ -17,14 +17,18 @@ class Family:
     """One model family.
 
     name           its model_type in config.json
+    title          as people call it
     architectures  classes whose weights are the whole language model
     defaults       what its configuration class takes for keys that the file does not have
     config         config.json to axes; raises CheckpointError for what the axes cannot say
-    bindings       axes and the names in the checkpoint to where each canonical tensor is; lazy
+    bindings       axes, the names in the checkpoint and config.json to where each canonical tensor is; lazy
+    nested         the key under which a config of a larger model holds this one's, and that model's type
     """
 
     name: str
+    title: str
     architectures: tuple[str, ...]
     defaults: Mapping[str, Json]
     config: Callable[[ConfigReader], ModelConfig]
-    bindings: Callable[[ModelConfig, Collection[str]], Iterator[Part | Copy]]
+    bindings: Callable[[ModelConfig, Collection[str], ConfigReader], Iterator[Binding]]
+    nested: tuple[str, str] | None = None
