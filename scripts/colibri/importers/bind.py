@@ -22,6 +22,8 @@ from colibri.importers.text import quoted
 from colibri.model import F32Array, ModelConfig, Tensor
 
 Index = tuple[int | slice, ...]
+Sources = Mapping[str, SourceTensor]
+"""Everything a checkpoint has, by name."""
 
 # Buffers that older versions of the framework stored; they are recomputed from the config.
 IGNORED_SUFFIXES = ("rotary_emb.inv_freq",)
@@ -74,7 +76,7 @@ class _Progress:
 
 
 def bind(
-    config: ModelConfig, bindings: Iterable[Binding], sources: Mapping[str, SourceTensor], where: str
+    config: ModelConfig, bindings: Iterable[Binding], sources: Sources, where: str
 ) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Return every canonical tensor of `config`, in its order, and the source tensors that were skipped, with the reason.
 
@@ -144,7 +146,7 @@ def _check_copy(values: Values, tensor: Tensor) -> None:
         )
 
 
-def _check_left_over(done: _Progress, sources: Mapping[str, SourceTensor]) -> None:
+def _check_left_over(done: _Progress, sources: Sources) -> None:
     known = done.used.keys() | done.skipped.keys()
     left = sorted(name for name in sources if name not in known and not name.endswith(IGNORED_SUFFIXES))
     if left:

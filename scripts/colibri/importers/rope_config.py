@@ -210,3 +210,26 @@ def _longrope(keys: _Keys, theta: float, n_dims: int) -> tuple[F32Array, float, 
         stretch = keys.factor()
         factor = 1.0 if stretch <= 1 or original < 2 else math.sqrt(1 + math.log(stretch) / math.log(original))
     return rope.scale_each(theta, n_dims, numbers), factor, original
+
+
+@dataclass(frozen=True)
+class Truncate:
+    """Where a config's yarn parameters are, and their key truncate (true where it is absent)."""
+
+    name: str
+    value: bool
+
+    def changed(self, config: ConfigReader, *, value: bool) -> ConfigReader:
+        """Return the config with another value."""
+        parameters = config.get(self.name)
+        assert isinstance(parameters, dict)
+        return config.with_value(self.name, {**parameters, "truncate": value})
+
+
+def yarn_truncate(config: ConfigReader) -> Truncate | None:
+    """Return yarn's truncate; None where positions are not scaled that way. Raises CheckpointError as read_rope does."""
+    for name in [name for name in _SETS if config.has(name)] or _SETS:
+        given = config.within(name)
+        if given is not None and "yarn" in (given.get("rope_type"), given.get("type")):
+            return Truncate(name, given.flag("truncate") if given.has("truncate") else True)
+    return None

@@ -3,27 +3,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
-from colibri.importers.bind import Index, Part
+from colibri.errors import CheckpointError
+from colibri.importers.bind import Index, Part, Sources
 from colibri.model import ModelConfig
 
 # Names of gate, up and down: Mixtral's own, and those of the families after it.
 _EXPERT_NAMES = (("w1", "w3", "w2"), ("gate_proj", "up_proj", "down_proj"))
 
 
-def bind_experts(config: ModelConfig, n: int, module: str, names: Collection[str]) -> Iterator[Part]:
+def bind_experts(config: ModelConfig, n: int, module: str, sources: Sources) -> Iterator[Part]:
     """Bind the experts under `module` of layer n, in whichever layout the checkpoint has.
 
     apart    ``MODULE.J.w1.weight [width, H]``, w3 the same, ``w2 [H, width]``; or with the names of dense blocks
     stacked  ``MODULE.gate_up_proj [E, 2 width, H]``, gate rows first; ``MODULE.down_proj [E, H, width]``
+    merged   ``MODULE.w1.weight [E, width, H]`` or ``[E, H, width]``, as its sizes say; w3 and w2 the same
     """
     h, ffn = config.hidden_size, config.layers[n].ffn
     assert ffn.router is not None
-    if f"{module}.gate_up_proj" in names:
+    if f"{module}.gate_up_proj" in sources:
         yield from bind_stacked(config, n, f"{module}.gate_up_proj", f"{module}.down_proj")
         return
-    gate, up, down = _EXPERT_NAMES[f"{module}.0.gate_proj.weight" in names]
+    if f"{module}.w1.weight" in sources:
+        yield from _bind_merged(config, n, module, sources)
+        return
+    gate, up, down = _EXPERT_NAMES[f"{module}.0.gate_proj.weight" in sources]
     for j in range(ffn.router.n_experts):
         target = f"layers.{n}.experts.{j}."
         yield Part(target + "gate.weight", f"{module}.{j}.{gate}.weight", (ffn.width, h))
@@ -63,3 +68,36 @@ def halves(width: int, *, interleaved: bool = False) -> tuple[slice, slice]:
     if interleaved:
         return slice(0, None, 2), slice(1, None, 2)
     return slice(0, width), slice(width, 2 * width)
+
+
+def _bind_merged(config: ModelConfig, n: int, module: str, sources: Sources) -> Iterator[Part]:
+    h, ffn = config.hidden_size, config.layers[n].ffn
+    assert ffn.router is not None
+    for name, source, shape in (
+        ("gate", "w1", (ffn.width, h)),
+        ("up", "w3", (ffn.width, h)),
+        ("down", "w2", (h, ffn.width)),
+    ):
+        whole = f"{module}.{source}.weight"
+        transposed = stacked_is_transposed(whole, sources, shape)
+        stored = shape[::-1] if transposed else shape
+        for j in range(ffn.router.n_experts):
+            target = f"layers.{n}.experts.{j}.{name}.weight"
+            yield Part(target, whole, (ffn.router.n_experts, *stored), (j,), transposed)
+
+
+def stacked_is_transposed(name: str, sources: Sources, shape: tuple[int, int]) -> bool:
+    """Whether a stack of matrices holds each of `shape` with its axes exchanged, by its sizes.
+
+    Raises CheckpointError where they do not tell.
+    """
+    source = sources.get(name)
+    rows, cols = shape
+    if rows == cols and source is not None:
+        raise CheckpointError(
+            source.where,
+            expected=f"matrices whose orientation their sizes tell, or one that is stated for [{rows}, {cols}]",
+            got="as many rows as columns: either orientation fits",
+            hint="describe the layout in a family file, with transposed = true or false (docs/FAMILIES.md)",
+        )
+    return source is not None and source.shape[1:] == (cols, rows)

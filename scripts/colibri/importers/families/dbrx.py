@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from colibri.axes import Attention, Ffn, Layer, Norm, Renormalise, Router
-from colibri.importers.bind import Binding, Part
+from colibri.importers.bind import Binding, Part, Sources
 from colibri.importers.config import ConfigReader
 from colibri.importers.families.decoder import (
     COMMON_DEFAULTS,
@@ -90,7 +90,7 @@ def _router(ffn: ConfigReader) -> Router:
     return Router(n_experts, top_k, score="softmax", weights="score", renormalise=renormalise)
 
 
-def _parts(config: ModelConfig, n: int, prefix: str, _names: Collection[str]) -> Iterator[Part]:
+def _parts(config: ModelConfig, n: int, prefix: str, _sources: Sources) -> Iterator[Part]:
     """``Wqkv [q, k and v rows, H]``; ``w1`` gate, ``v1`` up and ``w2`` the transposed down, each ``[E * width, H]``."""
     a, ffn, h = config.layers[n].mixer, config.layers[n].ffn, config.hidden_size
     assert isinstance(a, Attention)
@@ -112,8 +112,8 @@ def _parts(config: ModelConfig, n: int, prefix: str, _names: Collection[str]) ->
             )
 
 
-def _bindings(config: ModelConfig, names: Collection[str], _reader: ConfigReader) -> Iterator[Binding]:
-    return bind_decoder(config, names, _TABLE, _parts)
+def _bindings(config: ModelConfig, sources: Sources, _reader: ConfigReader) -> Iterator[Binding]:
+    return bind_decoder(config, sources, _TABLE, _parts)
 
 
 FAMILY = Family(

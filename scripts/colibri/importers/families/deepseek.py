@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from colibri.axes import Ffn, Layer, Renormalise, Router
-from colibri.importers.bind import Binding
+from colibri.importers.bind import Binding, Sources
 from colibri.importers.config import ConfigReader
 from colibri.importers.families.decoder import (
     COMMON_DEFAULTS,
@@ -114,12 +114,12 @@ def _latent(config: ConfigReader, family: str, router: Router, *, adjacent: bool
     return read_model(config, family, layers, norm)
 
 
-def _bindings(config: ModelConfig, names: Collection[str], _reader: ConfigReader) -> Iterator[Binding]:
-    return bind_decoder(config, names, LLAMA)
+def _bindings(config: ModelConfig, sources: Sources, _reader: ConfigReader) -> Iterator[Binding]:
+    return bind_decoder(config, sources, LLAMA)
 
 
-def _latent_bindings(config: ModelConfig, names: Collection[str], reader: ConfigReader) -> Iterator[Binding]:
-    yield from bind_decoder(config, names, LATENT_TABLE, bind_latent)
+def _latent_bindings(config: ModelConfig, sources: Sources, reader: ConfigReader) -> Iterator[Binding]:
+    yield from bind_decoder(config, sources, LATENT_TABLE, bind_latent)
     yield from skip_extra_layers(config, LATENT_TABLE, reader.integer("num_nextn_predict_layers", 0, MAX_LAYERS))
 
 

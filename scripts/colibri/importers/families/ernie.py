@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from colibri.axes import Ffn, Layer, Renormalise
-from colibri.importers.bind import Binding, Part, Skip
+from colibri.importers.bind import Binding, Part, Skip, Sources
 from colibri.importers.config import ConfigReader
 from colibri.importers.families.decoder import (
     COMMON_DEFAULTS,
@@ -52,7 +52,7 @@ def _sparse_layers(config: ConfigReader) -> list[bool]:
     return [(n + 1) % step == 0 and first <= n <= last for n in range(n_layers)]
 
 
-def _correction(config: ModelConfig, n: int, prefix: str, _names: Collection[str]) -> Iterator[Part]:
+def _correction(config: ModelConfig, n: int, prefix: str, _sources: Sources) -> Iterator[Part]:
     """Stored with an axis more, ``[1, E]``."""
     router = config.layers[n].ffn.router
     if router is not None:
@@ -60,8 +60,8 @@ def _correction(config: ModelConfig, n: int, prefix: str, _names: Collection[str
         yield Part(f"layers.{n}.router.correction", source, (1, router.n_experts), (0,))
 
 
-def _bindings(config: ModelConfig, names: Collection[str], _reader: ConfigReader) -> Iterator[Binding]:
-    yield from bind_decoder(config, names, special=_correction)
+def _bindings(config: ModelConfig, sources: Sources, _reader: ConfigReader) -> Iterator[Binding]:
+    yield from bind_decoder(config, sources, special=_correction)
     yield Skip("model.mtp_", "multi-token prediction, not used when the model runs")
 
 

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from colibri.axes import Layer, QkNorm
-from colibri.importers.bind import Binding
+from colibri.importers.bind import Binding, Sources
 from colibri.importers.config import ConfigReader
 from colibri.importers.families.decoder import COMMON_DEFAULTS, read_attention, read_head_dim, read_model, read_norm
 from colibri.importers.families.deepseek import read_ffns, read_v3_router
@@ -30,8 +30,8 @@ def _config(config: ConfigReader) -> ModelConfig:
     return read_model(config, "glm4_moe", layers, norm)
 
 
-def _bindings(config: ModelConfig, names: Collection[str], reader: ConfigReader) -> Iterator[Binding]:
-    yield from bind_decoder(config, names)
+def _bindings(config: ModelConfig, sources: Sources, reader: ConfigReader) -> Iterator[Binding]:
+    yield from bind_decoder(config, sources)
     yield from skip_extra_layers(config, LLAMA, reader.integer("num_nextn_predict_layers", 0, MAX_LAYERS))
 
 

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from colibri.axes import Clamp, Ffn, Layer
-from colibri.importers.bind import Binding, Part
+from colibri.importers.bind import Binding, Part, Sources
 from colibri.importers.config import ConfigReader
 from colibri.importers.families.blocks import bind_stacked, halves
 from colibri.importers.families.decoder import (
@@ -48,12 +48,12 @@ def _config(config: ConfigReader) -> ModelConfig:
     return read_model(config, "gpt_oss", layers, norm)
 
 
-def _experts(config: ModelConfig, n: int, prefix: str, names: Collection[str]) -> Iterator[Part]:
+def _experts(config: ModelConfig, n: int, prefix: str, sources: Sources) -> Iterator[Part]:
     h, ffn = config.hidden_size, config.layers[n].ffn
     assert ffn.router is not None
     module, n_experts = f"{prefix}mlp.experts", ffn.router.n_experts
     # As MXFP4 the rows are output features; in the other floats they are columns.
-    is_packed = f"{module}.gate_up_proj_blocks" in names
+    is_packed = f"{module}.gate_up_proj_blocks" in sources
     yield from bind_stacked(
         config, n, f"{module}.gate_up_proj", f"{module}.down_proj", transposed=not is_packed, interleaved=True
     )
@@ -64,8 +64,8 @@ def _experts(config: ModelConfig, n: int, prefix: str, names: Collection[str]) -
         yield Part(f"{target}down.bias", f"{module}.down_proj_bias", (n_experts, h), (j,))
 
 
-def _bindings(config: ModelConfig, names: Collection[str], _reader: ConfigReader) -> Iterator[Binding]:
-    return bind_decoder(config, names, _TABLE, _experts)
+def _bindings(config: ModelConfig, sources: Sources, _reader: ConfigReader) -> Iterator[Binding]:
+    return bind_decoder(config, sources, _TABLE, _experts)
 
 
 FAMILY = Family(

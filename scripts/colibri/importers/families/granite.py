@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from colibri.axes import Ffn, Layer, Shared
-from colibri.importers.bind import Binding, Part
+from colibri.importers.bind import Binding, Part, Sources
 from colibri.importers.config import ConfigReader
 from colibri.importers.families.blocks import bind_stacked, halves
 from colibri.importers.families.decoder import (
@@ -66,9 +66,9 @@ def _shared(config: ConfigReader) -> ModelConfig:
     return _model(config, "granitemoeshared", Shared(width) if width else None)
 
 
-def _parts(config: ModelConfig, n: int, prefix: str, names: Collection[str]) -> Iterator[Part]:
+def _parts(config: ModelConfig, n: int, prefix: str, sources: Sources) -> Iterator[Part]:
     moe = f"{prefix}block_sparse_moe."
-    if f"{moe}experts.gate_up_proj" not in names:  # the names transformers 5 has in memory
+    if f"{moe}experts.gate_up_proj" not in sources:  # the names transformers 5 has in memory
         yield from bind_stacked(config, n, f"{moe}input_linear.weight", f"{moe}output_linear.weight")
     shared, h = config.layers[n].ffn.shared, config.hidden_size
     if shared is not None:
@@ -77,8 +77,8 @@ def _parts(config: ModelConfig, n: int, prefix: str, names: Collection[str]) -> 
             yield Part(f"layers.{n}.shared.{part}.weight", *both, (rows,))
 
 
-def _bindings(config: ModelConfig, names: Collection[str], _reader: ConfigReader) -> Iterator[Binding]:
-    return bind_decoder(config, names, _TABLE, _parts)
+def _bindings(config: ModelConfig, sources: Sources, _reader: ConfigReader) -> Iterator[Binding]:
+    return bind_decoder(config, sources, _TABLE, _parts)
 
 
 _DEFAULTS: dict[str, Json] = {

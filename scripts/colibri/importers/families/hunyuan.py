@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from colibri.axes import Attention, Ffn, Layer, QkNorm, Shared
-from colibri.importers.bind import Binding
+from colibri.importers.bind import Binding, Sources
 from colibri.importers.config import ConfigReader
 from colibri.importers.families.decoder import (
     COMMON_DEFAULTS,
@@ -83,8 +83,8 @@ def _stretched(config: ConfigReader, head_dim: int) -> ConfigReader:
     return config
 
 
-def _bindings(config: ModelConfig, names: Collection[str], _reader: ConfigReader) -> Iterator[Binding]:
-    return bind_decoder(config, names, _TABLE)
+def _bindings(config: ModelConfig, sources: Sources, _reader: ConfigReader) -> Iterator[Binding]:
+    return bind_decoder(config, sources, _TABLE)
 
 
 FAMILY = Family(

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from colibri.axes import Attention, Ffn, Layer
-from colibri.importers.bind import Binding, Part
+from colibri.importers.bind import Binding, Part, Sources
 from colibri.importers.config import ConfigReader
 from colibri.importers.families.blocks import bind_stacked
 from colibri.importers.families.decoder import (
@@ -58,7 +58,7 @@ def _config(config: ConfigReader) -> ModelConfig:
     return read_model(config, "jetmoe", (layer,) * read_n_layers(config), norm)
 
 
-def _parts(config: ModelConfig, n: int, prefix: str, _names: Collection[str]) -> Iterator[Part]:
+def _parts(config: ModelConfig, n: int, prefix: str, _sources: Sources) -> Iterator[Part]:
     """``kv_proj [k and v rows, H]``, ``experts.input_linear [E, q rows, H]``, ``experts.output_linear [E, H, q rows]``."""
     a, h = config.layers[n].mixer, config.hidden_size
     assert isinstance(a, Attention)
@@ -74,8 +74,8 @@ def _parts(config: ModelConfig, n: int, prefix: str, _names: Collection[str]) ->
     yield from bind_stacked(config, n, f"{prefix}mlp.input_linear.weight", f"{prefix}mlp.output_linear.weight")
 
 
-def _bindings(config: ModelConfig, names: Collection[str], _reader: ConfigReader) -> Iterator[Binding]:
-    return bind_decoder(config, names, _TABLE, _parts)
+def _bindings(config: ModelConfig, sources: Sources, _reader: ConfigReader) -> Iterator[Binding]:
+    return bind_decoder(config, sources, _TABLE, _parts)
 
 
 FAMILY = Family(

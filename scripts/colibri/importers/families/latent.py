@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from colibri.axes import LatentAttention, Norm
-from colibri.importers.bind import Part
+from colibri.importers.bind import Part, Sources
 from colibri.importers.config import ConfigReader
 from colibri.importers.families.decoder import f32
 from colibri.importers.families.names import LLAMA, Table
@@ -50,7 +50,7 @@ def read_latent(config: ConfigReader, pairing: Pairing) -> LatentAttention:
     return replace(mixer, scale=f32((mixer.nope_dim + rope_dim) ** -0.5 * rope.qk_factor))
 
 
-def bind_latent(config: ModelConfig, n: int, prefix: str, _names: Collection[str]) -> Iterator[Part]:
+def bind_latent(config: ModelConfig, n: int, prefix: str, _sources: Sources) -> Iterator[Part]:
     """Split ``kv_b_proj [n_heads * (dn + dv), r]``: each head's dn key rows, transposed, and its dv value rows."""
     a = config.layers[n].mixer
     assert isinstance(a, LatentAttention)

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from colibri.axes import Convolution, Ffn, Layer, Mixer, QkNorm, Renormalise
-from colibri.importers.bind import Binding, Part
+from colibri.importers.bind import Binding, Part, Sources
 from colibri.importers.config import ConfigReader
 from colibri.importers.families.decoder import (
     COMMON_DEFAULTS,
@@ -76,7 +76,7 @@ def _tied(config: ConfigReader) -> ModelConfig:
     return _config(config)
 
 
-def _taps(config: ModelConfig, n: int, prefix: str, _names: Collection[str]) -> Iterator[Part]:
+def _taps(config: ModelConfig, n: int, prefix: str, _sources: Sources) -> Iterator[Part]:
     """A depthwise convolution's weights have an axis of one input channel: ``[H, 1, taps]``."""
     mixer, h = config.layers[n].mixer, config.hidden_size
     if isinstance(mixer, Convolution):
@@ -84,8 +84,8 @@ def _taps(config: ModelConfig, n: int, prefix: str, _names: Collection[str]) -> 
         yield Part(f"layers.{n}.conv.taps.weight", source, (h, 1, mixer.taps), (slice(None), 0))
 
 
-def _bindings(config: ModelConfig, names: Collection[str], _reader: ConfigReader) -> Iterator[Binding]:
-    return bind_decoder(config, names, _TABLE, _taps)
+def _bindings(config: ModelConfig, sources: Sources, _reader: ConfigReader) -> Iterator[Binding]:
+    return bind_decoder(config, sources, _TABLE, _taps)
 
 
 FAMILY = Family(

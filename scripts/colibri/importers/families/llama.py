@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from colibri.axes import Ffn, Layer
-from colibri.importers.bind import Binding
+from colibri.importers.bind import Binding, Sources
 from colibri.importers.config import ConfigReader
 from colibri.importers.families.decoder import (
     COMMON_DEFAULTS,
@@ -19,7 +19,8 @@ from colibri.importers.families.decoder import (
     read_width,
 )
 from colibri.importers.families.family import Family
-from colibri.importers.families.names import bind_decoder
+from colibri.importers.families.meta import adjacent_in_meta, meta_or
+from colibri.importers.families.names import LLAMA, bind_decoder
 from colibri.importers.rope_config import read_rope
 from colibri.model import ModelConfig
 
@@ -34,8 +35,8 @@ def _config(config: ConfigReader) -> ModelConfig:
     return read_model(config, "llama", (layer,) * read_n_layers(config), norm)
 
 
-def _bindings(config: ModelConfig, names: Collection[str], _reader: ConfigReader) -> Iterator[Binding]:
-    return bind_decoder(config, names)
+def _bindings(config: ModelConfig, sources: Sources, _reader: ConfigReader) -> Iterator[Binding]:
+    return bind_decoder(config, sources, meta_or(LLAMA, sources))
 
 
 FAMILY = Family(
@@ -50,4 +51,5 @@ FAMILY = Family(
     },
     config=_config,
     bindings=_bindings,
+    adapt=adjacent_in_meta,
 )

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from colibri.axes import Attention, Ffn, Layer, QkNorm, Shared, Temperature
-from colibri.importers.bind import Binding, Part, Skip
+from colibri.importers.bind import Binding, Part, Skip, Sources
 from colibri.importers.config import ConfigReader
 from colibri.importers.families.blocks import bind_stacked
 from colibri.importers.families.decoder import (
@@ -102,15 +102,15 @@ def _moe_layers(config: ConfigReader, n_layers: int) -> list[int]:
     return [int(str(n)) for n in listed]
 
 
-def _experts(config: ModelConfig, n: int, prefix: str, _names: Collection[str]) -> Iterator[Part]:
+def _experts(config: ModelConfig, n: int, prefix: str, _sources: Sources) -> Iterator[Part]:
     if config.layers[n].ffn.router is not None:
         module = f"{prefix}feed_forward.experts."
         yield from bind_stacked(config, n, module + "gate_up_proj", module + "down_proj", transposed=True)
 
 
-def _bindings(config: ModelConfig, names: Collection[str], _reader: ConfigReader) -> Iterator[Binding]:
-    is_wrapped = f"{_WRAPPED['embed']}.weight" in names
-    yield from bind_decoder(config, names, _WRAPPED if is_wrapped else _TABLE, _experts)
+def _bindings(config: ModelConfig, sources: Sources, _reader: ConfigReader) -> Iterator[Binding]:
+    is_wrapped = f"{_WRAPPED['embed']}.weight" in sources
+    yield from bind_decoder(config, sources, _WRAPPED if is_wrapped else _TABLE, _experts)
     if is_wrapped:
         yield from (Skip(prefix, "no part of the language model") for prefix in _OTHER_PARTS)
 

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from colibri.axes import Activation, Ffn, Layer, Router
-from colibri.importers.bind import Binding, Part, Skip
+from colibri.importers.bind import Binding, Part, Skip, Sources
 from colibri.importers.config import ConfigReader
 from colibri.importers.families.decoder import (
     COMMON_DEFAULTS,
@@ -92,7 +92,7 @@ def _of_layer(config: ConfigReader, key: str, n: int) -> Json:
     return value[n]
 
 
-def _experts(config: ModelConfig, n: int, prefix: str, _names: Collection[str]) -> Iterator[Part]:
+def _experts(config: ModelConfig, n: int, prefix: str, _sources: Sources) -> Iterator[Part]:
     """``weight_gate.J [width, H]``, ``weight_up.J`` the same, ``weight_down.J [H, width]``."""
     ffn, h = config.layers[n].ffn, config.hidden_size
     assert ffn.router is not None
@@ -103,10 +103,10 @@ def _experts(config: ModelConfig, n: int, prefix: str, _names: Collection[str]) 
             yield Part(f"layers.{n}.experts.{j}.{name}.weight", source, shape)
 
 
-def _bindings(config: ModelConfig, names: Collection[str], _reader: ConfigReader) -> Iterator[Binding]:
+def _bindings(config: ModelConfig, sources: Sources, _reader: ConfigReader) -> Iterator[Binding]:
     for n in range(len(config.layers)):
         yield Skip(f"model.layers.{n}.mlp.gate.weight_noise.", "noise of the gate, in training only")
-    yield from bind_decoder(config, names, _TABLE, _experts)
+    yield from bind_decoder(config, sources, _TABLE, _experts)
 
 
 FAMILY = Family(

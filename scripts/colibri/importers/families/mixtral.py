@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from colibri.axes import Ffn, Layer
-from colibri.importers.bind import Binding
+from colibri.importers.bind import Binding, Sources
 from colibri.importers.config import ConfigReader
 from colibri.importers.families.decoder import (
     COMMON_DEFAULTS,
@@ -19,6 +19,7 @@ from colibri.importers.families.decoder import (
     read_windows,
 )
 from colibri.importers.families.family import Family
+from colibri.importers.families.meta import adjacent_in_meta, meta_or
 from colibri.importers.families.names import LLAMA, Table, bind_decoder
 from colibri.importers.families.routing import read_router
 from colibri.importers.rope_config import read_rope
@@ -26,8 +27,8 @@ from colibri.model import ModelConfig
 
 TABLE: Table = {  # as published, and as transformers 5 calls it in memory
     **LLAMA,
-    "router": ("block_sparse_moe.gate", "mlp.gate"),
-    "experts": ("block_sparse_moe.experts", "mlp.experts"),
+    "router": ("block_sparse_moe.gate", "mlp.gate", "feed_forward.gate"),
+    "experts": ("block_sparse_moe.experts", "mlp.experts", "feed_forward.experts", "feed_forward"),
 }
 
 
@@ -40,8 +41,8 @@ def _config(config: ConfigReader) -> ModelConfig:
     return read_model(config, "mixtral", layers, norm)
 
 
-def _bindings(config: ModelConfig, names: Collection[str], _reader: ConfigReader) -> Iterator[Binding]:
-    return bind_decoder(config, names, TABLE)
+def _bindings(config: ModelConfig, sources: Sources, _reader: ConfigReader) -> Iterator[Binding]:
+    return bind_decoder(config, sources, meta_or(TABLE, sources))
 
 
 FAMILY = Family(
@@ -61,4 +62,5 @@ FAMILY = Family(
     },
     config=_config,
     bindings=_bindings,
+    adapt=adjacent_in_meta,
 )

@@ -7,15 +7,15 @@ A table has the family's module for each canonical one: ``attn.q`` is ``self_att
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
-from colibri.importers.bind import Binding, Copy, Part, Skip
+from colibri.importers.bind import Binding, Copy, Part, Skip, Sources
 from colibri.importers.families.blocks import bind_experts
 from colibri.model import ModelConfig
 from colibri.tensors import layer_tensors, norm_tensors
 
 Table = Mapping[str, str | tuple[str, ...]]
-Special = Callable[[ModelConfig, int, str, Collection[str]], Iterator[Part]]
+Special = Callable[[ModelConfig, int, str, Sources], Iterator[Part]]
 """config, layer, the layer's prefix in the checkpoint, all names there: parts that stand before the table."""
 
 LLAMA: Table = {
@@ -48,36 +48,36 @@ def block(canonical: str, module: str, names: tuple[str, str, str] = ("gate_proj
     return {f"{canonical}.{part}": f"{module}.{name}" for part, name in zip(("gate", "up", "down"), names, strict=True)}
 
 
-def nothing_special(_config: ModelConfig, _n: int, _prefix: str, _names: Collection[str]) -> Iterator[Part]:
+def nothing_special(_config: ModelConfig, _n: int, _prefix: str, _sources: Sources) -> Iterator[Part]:
     """No part of a layer is other than the table says."""
     return iter(())
 
 
 def bind_decoder(
-    config: ModelConfig, names: Collection[str], table: Table = LLAMA, special: Special = nothing_special
+    config: ModelConfig, sources: Sources, table: Table = LLAMA, special: Special = nothing_special
 ) -> Iterator[Binding]:
     """Yield where each canonical tensor of a decoder is, in order; lazy."""
 
     def whole(target: str, shape: tuple[int, ...], prefix: str = "", relative: str | None = None) -> Part:
-        return Part(target, prefix + _source(relative or target, table, prefix, names), shape)
+        return Part(target, prefix + _source(relative or target, table, prefix, sources), shape)
 
     embedding = (config.vocab_size, config.hidden_size)
     yield whole("embed.weight", embedding)
     for n, layer in enumerate(config.layers):
         prefix = f"{table['layers']}.{n}."
-        parts = {part.target: part for part in special(config, n, prefix, names)}
+        parts = {part.target: part for part in special(config, n, prefix, sources)}
         if layer.ffn.router is not None and f"layers.{n}.experts.0.up.weight" not in parts:
-            module = prefix + _present(table["experts"], prefix, ".", names)
-            parts |= {part.target: part for part in bind_experts(config, n, module, names)}
+            module = prefix + _present(table["experts"], prefix, ".", sources)
+            parts |= {part.target: part for part in bind_experts(config, n, module, sources)}
         for name, shape in layer_tensors(layer, config.hidden_size):
             target = f"layers.{n}.{name}"
             yield parts.get(target) or whole(target, shape, prefix, name)
     for name, shape in norm_tensors("final_norm", config.final_norm, config.hidden_size):
         yield whole(name, shape)
-    head = _source("head.weight", table, "", names)
+    head = _source("head.weight", table, "", sources)
     if not config.tied_head:
         yield whole("head.weight", embedding)
-    elif head in names:
+    elif head in sources:
         yield Copy("embed.weight", head, embedding)
     if config.head_bias:
         yield whole("head.bias", embedding[:1])
@@ -89,20 +89,20 @@ def skip_extra_layers(config: ModelConfig, table: Table, n_extra: int) -> Iterat
         yield Skip(f"{table['layers']}.{n}.", "multi-token prediction, not used when the model runs")
 
 
-def _source(name: str, table: Table, prefix: str, names: Collection[str]) -> str:
+def _source(name: str, table: Table, prefix: str, sources: Sources) -> str:
     """Return the family's name of a canonical tensor, both without the layer."""
     if name in table:  # a tensor that is no module's weight or bias
-        return _present(table[name], prefix, "", names)
+        return _present(table[name], prefix, "", sources)
     module, _, leaf = name.rpartition(".")
-    return f"{_present(table[module], prefix, f'.{leaf}', names)}.{leaf}"
+    return f"{_present(table[module], prefix, f'.{leaf}', sources)}.{leaf}"
 
 
-def _present(choice: str | tuple[str, ...], prefix: str, suffix: str, names: Collection[str]) -> str:
+def _present(choice: str | tuple[str, ...], prefix: str, suffix: str, sources: Sources) -> str:
     """Return the alternative that the checkpoint has; the first where it has none. A suffix of "." means: has anything under."""
     if isinstance(choice, str):
         return choice
     for name in choice:
         start = prefix + name + suffix
-        if start in names or (suffix == "." and any(n.startswith(start) for n in names)):
+        if start in sources or (suffix == "." and any(n.startswith(start) for n in sources)):
             return name
     return choice[0]

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from colibri.axes import Attention, Ffn, Layer, QkNorm
-from colibri.importers.bind import Binding
+from colibri.importers.bind import Binding, Sources
 from colibri.importers.config import ConfigReader
 from colibri.importers.families.decoder import (
     COMMON_DEFAULTS,
@@ -60,12 +60,12 @@ def _flex_olmo(config: ConfigReader) -> ModelConfig:
     return read_model(config, "flex_olmo", (layer,) * read_n_layers(config), norm)
 
 
-def _bindings(config: ModelConfig, names: Collection[str], _reader: ConfigReader) -> Iterator[Binding]:
-    return bind_decoder(config, names)
+def _bindings(config: ModelConfig, sources: Sources, _reader: ConfigReader) -> Iterator[Binding]:
+    return bind_decoder(config, sources)
 
 
-def _flex_bindings(config: ModelConfig, names: Collection[str], _reader: ConfigReader) -> Iterator[Binding]:
-    return bind_decoder(config, names, _FLEX_TABLE)
+def _flex_bindings(config: ModelConfig, sources: Sources, _reader: ConfigReader) -> Iterator[Binding]:
+    return bind_decoder(config, sources, _FLEX_TABLE)
 
 
 _DEFAULTS: dict[str, Json] = {

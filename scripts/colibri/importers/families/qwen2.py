@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from colibri.axes import Ffn, Layer, QkNorm
-from colibri.importers.bind import Binding
+from colibri.importers.bind import Binding, Sources
 from colibri.importers.config import ConfigReader
 from colibri.importers.families.decoder import (
     COMMON_DEFAULTS,
@@ -53,8 +53,8 @@ def _qwen3(config: ConfigReader) -> ModelConfig:
     return _dense(config, "qwen3", qkv_bias=bias, o_bias=bias, qk_norm=QkNorm("head", read_norm(config)))
 
 
-def _bindings(config: ModelConfig, names: Collection[str], _reader: ConfigReader) -> Iterator[Binding]:
-    return bind_decoder(config, names)
+def _bindings(config: ModelConfig, sources: Sources, _reader: ConfigReader) -> Iterator[Binding]:
+    return bind_decoder(config, sources)
 
 
 _DEFAULTS: dict[str, Json] = {

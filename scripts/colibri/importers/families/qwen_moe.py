@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 
 from colibri.axes import Attention, Ffn, Layer, QkNorm, Router, Shared
-from colibri.importers.bind import Binding
+from colibri.importers.bind import Binding, Sources
 from colibri.importers.config import ConfigReader
 from colibri.importers.families.decoder import (
     COMMON_DEFAULTS,
@@ -85,8 +85,8 @@ def _qwen3(config: ConfigReader) -> ModelConfig:
     return _model(config, "qwen3_moe", attention, _ffns(config, None))
 
 
-def _bindings(config: ModelConfig, names: Collection[str], _reader: ConfigReader) -> Iterator[Binding]:
-    return bind_decoder(config, names, _TABLE)
+def _bindings(config: ModelConfig, sources: Sources, _reader: ConfigReader) -> Iterator[Binding]:
+    return bind_decoder(config, sources, _TABLE)
 
 
 _DEFAULTS: dict[str, Json] = {
