@@ -417,14 +417,22 @@ FAMILY_ORACLES: dict[str, FamilyOracle] = {
         "AfmoeConfig", {**AFMOE, **LONG, "sliding_window": 31}, SIGMOID, n_tokens=600, positions=24, dtype="bfloat16"
     ),
     "hunyuan_v1_moe": FamilyOracle(
-        "HunYuanMoEV1Config", {**BASE, "intermediate_size": 20, "num_experts": 5, "moe_topk": 2, "head_dim": 12}, Routing()
+        "HunYuanMoEV1Config",
+        {**BASE, "intermediate_size": 20, "num_experts": 5, "moe_topk": 2, "head_dim": 12},
+        Routing(),
     ),
     "llama_moe": FamilyOracle("published:llama_moe", LLAMA_MOE, Routing()),
     "mixtral_full": FamilyOracle(  # every expert chosen
-        "MixtralConfig", {**BASE, **LOCAL, "num_local_experts": 3, "num_experts_per_tok": 3}, Routing(), dtype="bfloat16"
+        "MixtralConfig",
+        {**BASE, **LOCAL, "num_local_experts": 3, "num_experts_per_tok": 3},
+        Routing(),
+        dtype="bfloat16",
     ),
     "mixtral_one": FamilyOracle(  # no choice at all
-        "MixtralConfig", {**BASE, **LOCAL, "num_local_experts": 1, "num_experts_per_tok": 1}, Routing(), dtype="bfloat16"
+        "MixtralConfig",
+        {**BASE, **LOCAL, "num_local_experts": 1, "num_experts_per_tok": 1},
+        Routing(),
+        dtype="bfloat16",
     ),
     "deepseek_v2_long": FamilyOracle(
         "DeepseekV2Config",
