@@ -84,14 +84,15 @@ def yarn(factor: float, original: int, **more: Any) -> Axes:
     }
 
 
-DEEPSEEK_YARN = yarn(10.0, 64, beta_fast=32, beta_slow=1, mscale=0.707, mscale_all_dim=0.9)
+# These lengths and thetas put a frequency between the two bands, so that the ramp counts.
+DEEPSEEK_YARN = {**yarn(10.0, 64, beta_fast=32, beta_slow=1, mscale=0.707, mscale_all_dim=0.9), "rope_theta": 100.0}
 GPT_OSS: Axes = {
     **BASE,
     **LOCAL,
     "head_dim": 12,
     "sliding_window": 5,
     "rope_parameters": {
-        **yarn(8.0, 24, beta_fast=32.0, beta_slow=1.0, truncate=False),
+        **yarn(8.0, 400, beta_fast=32.0, beta_slow=1.0, truncate=False),
         "rope_theta": 150000.0,
     },
 }
