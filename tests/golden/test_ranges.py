@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from colibri.axes import Norm
 from colibri.model import ModelConfig
 from colibri.quantise import Stored
 from colibri_sim.golden import GoldenModel, RangeExceeded
 
-from .synthetic import AXES, attention, config, ids, router, weights
+from .synthetic import AXES, LATENT, attention, config, ids, router, weights
 
 
 def grown(of: ModelConfig, tensor: str, largest: float) -> GoldenModel:
@@ -83,6 +84,40 @@ def test_the_step_ends_at_the_check(
 def one_by_one(model: GoldenModel) -> None:
     for token in ids():
         model.forward([token])
+
+
+def constant(of: ModelConfig, zeros: tuple[str, ...], equal: str, value: float) -> GoldenModel:
+    """The model with some tensors of layer 0 all zeros, and one whose elements are all `value`."""
+
+    def read(wanted: str) -> Stored:
+        stored, name = weights(of, "f32")(wanted), wanted.removeprefix("layers.0.")
+        return (
+            replace(stored, data=np.full_like(stored.data, value * (name == equal)))
+            if name in (*zeros, equal)
+            else stored
+        )
+
+    return GoldenModel(of, read)
+
+
+@pytest.mark.parametrize(
+    ("of", "zeros", "equal"),
+    [
+        (AXES["qkv and o biases"], ("attn.v.weight", "attn.o.weight"), "attn.v.bias"),
+        (
+            config(replace(LATENT, norm=Norm(1e-6, bias=True))),
+            ("attn.kv_a_norm.weight", "attn.v_up.weight"),
+            "attn.kv_a_norm.bias",
+        ),
+    ],
+    ids=["attention", "latent attention"],
+)
+def test_rounding_alone_can_take_the_attention_output_out_of_range(
+    of: ModelConfig, zeros: tuple[str, ...], equal: str
+) -> None:
+    """Every value is the largest in range; weights whose float32 sum is above 1 do the rest."""
+    with pytest.raises(RangeExceeded, match="layer 0 attn reaches"):
+        constant(of, zeros, equal, float(np.nextafter(np.float32(2.0**50), np.float32(0)))).forward(ids())
 
 
 @pytest.mark.parametrize("tensor", ["q", "k", "v"])
