@@ -8,6 +8,7 @@ from functools import cached_property
 
 from colibri.image.format import ENTRY, FIXED_BYTES, PAGE_BYTES
 from colibri.image.matrix import ALIGN_BYTES, Matrix, align_up
+from colibri.image.selftest import BYTES as SELFTEST_BYTES
 from colibri.model import ModelConfig
 from colibri.quantise import Format, Policy
 
@@ -42,11 +43,12 @@ class Expert:
 
 @dataclass(frozen=True)
 class ImageLayout:
-    """Every offset of an image. Blocks are in rising order and do not overlap."""
+    """Every offset of an image. Blocks are in rising order and do not overlap; the self-test vector ends the dense part."""
 
     header_bytes: int
     dense_bytes: int
     image_bytes: int
+    selftest_offset: int
     blocks: tuple[Block, ...]
     experts: tuple[Expert, ...]
 
@@ -60,6 +62,7 @@ class ImageLayout:
         parts = {"header": FIXED_BYTES + ENTRY.size * len(self.experts)}
         for block in self.blocks:
             parts[block.part] = parts.get(block.part, 0) + block.matrix.stored_bytes()
+        parts["tables"] += SELFTEST_BYTES
         parts["padding"] = self.image_bytes - sum(parts.values())
         return parts
 
@@ -87,6 +90,8 @@ def lay_out(config: ModelConfig, policy: Policy, expert_align: int) -> ImageLayo
             place(name, shape, policy.format_of(name), _part(name))
     inv_freq = config.layers[0].attention.rope.inv_freq
     place(INV_FREQ, (len(inv_freq),), Format("f32"), "tables")
+    selftest_offset = align_up(cursor, ALIGN_BYTES)
+    cursor = selftest_offset + SELFTEST_BYTES
     dense_bytes = align_up(cursor, ALIGN_BYTES) - header_bytes
 
     experts: list[Expert] = []
@@ -100,7 +105,8 @@ def lay_out(config: ModelConfig, policy: Policy, expert_align: int) -> ImageLayo
                 place(name, shapes[name], policy.format_of(name), _part(name))
             cursor = align_up(cursor, ALIGN_BYTES)
             experts.append(Expert(n, j, start, cursor - start))
-    return ImageLayout(header_bytes, dense_bytes, align_up(cursor, PAGE_BYTES), tuple(blocks), tuple(experts))
+    image_bytes = align_up(cursor, PAGE_BYTES)
+    return ImageLayout(header_bytes, dense_bytes, image_bytes, selftest_offset, tuple(blocks), tuple(experts))
 
 
 def _in_expert(name: str) -> bool:
