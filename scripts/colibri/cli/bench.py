@@ -6,17 +6,15 @@ The two are never mixed up: instructions come from the simulator only, cycles fr
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
 from colibri.boards import Board
-from colibri.build.firmware import RECORD
 from colibri.cli import options, render, targets, workflow
 from colibri.errors import NoVerdict
-from colibri.folder import IMAGE, Folder, is_folder
+from colibri.folder import IMAGE, Folder, is_folder, read_build
 from colibri_sim.qemu.counter import count
 from colibri_sim.qemu.frames import END, CorruptResponse, Count, Frame, Message, Status, bench_request, message
 from colibri_sim.serial import SerialPort
@@ -142,7 +140,7 @@ def _result(
     simulator: bool = True,
 ) -> dict[str, Any]:
     product = targets.built(folder, board, "generate", toolchain, opt, jobs, simulator)
-    record, plan = json.loads((product.parent / RECORD).read_text()), folder.manifest["plan"]
+    record, plan = read_build(product.parent), folder.manifest["plan"]
     measured = record.get("measured") or {}
     ram = {name: part["bytes"] for name, part in plan["ram"]["parts"].items()}
     return {
