@@ -67,6 +67,7 @@
 #define colibri_narrow_f16_portable COLIBRI_NAME(narrow_f16_portable)
 #define colibri_normalise_portable COLIBRI_NAME(normalise_portable)
 #define colibri_quantise_portable COLIBRI_NAME(quantise_portable)
+#define colibri_quantise_vector_portable COLIBRI_NAME(quantise_vector_portable)
 #define colibri_rmsnorm COLIBRI_NAME(rmsnorm)
 #define colibri_rope COLIBRI_NAME(rope)
 #define colibri_rope_prepare COLIBRI_NAME(rope_prepare)
