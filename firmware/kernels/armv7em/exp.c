@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "../kernels.h"
 #include "table.h"
 
 /* For exp.h, in the order of its registers. */

@@ -3,6 +3,21 @@
 #ifndef COLIBRI_ARMV7EM_TABLE_H
 #define COLIBRI_ARMV7EM_TABLE_H
 
+#include "../kernels.h"
+
+/* Products and what they read. */
+colibri_matvec_fn colibri_matvec_q8_armv7em, colibri_matvec_q8_group_armv7em, colibri_matvec_q4_armv7em;
+colibri_widen_fn colibri_widen_q8_armv7em, colibri_widen_q4_armv7em;
+colibri_quantise_vector_fn colibri_quantise_vector_armv7em;
+
+#define COLIBRI_KERNEL_MATVEC_Q8 colibri_matvec_q8_armv7em
+#define COLIBRI_KERNEL_MATVEC_Q8_GROUP colibri_matvec_q8_group_armv7em
+#define COLIBRI_KERNEL_MATVEC_Q4 colibri_matvec_q4_armv7em
+#define COLIBRI_KERNEL_WIDEN_Q8 colibri_widen_q8_armv7em
+#define COLIBRI_KERNEL_WIDEN_Q4 colibri_widen_q4_armv7em
+#define COLIBRI_KERNEL_QUANTISE_VECTOR colibri_quantise_vector_armv7em
+
+/* Vectors. */
 float colibri_dot_armv7em(const float *a, const float *b, uint32_t n);
 void colibri_axpy_armv7em(float *y, float a, const float *x, uint32_t n);
 void colibri_scale_armv7em(float *x, float a, uint32_t n);
@@ -39,5 +54,3 @@ extern const float colibri_exp_armv7em[18];
 #define COLIBRI_KERNEL_MIX_F16 colibri_mix_f16_armv7em
 #define COLIBRI_KERNEL_MIX_Q8 colibri_mix_q8_armv7em
 #define COLIBRI_KERNEL_NARROW_F16 colibri_narrow_f16_armv7em
-
-#endif
