@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from colibri.image.format import ENTRY, FIXED_BYTES, PAGE_BYTES
-from colibri.image.matrix import ALIGN_BYTES, Matrix, align_up
+from colibri.image.kernel_layouts import ALIGN_BYTES, PORTABLE, KernelLayout, align_up
+from colibri.image.matrix import Matrix
 from colibri.image.selftest import BYTES as SELFTEST_BYTES
 from colibri.model import ModelConfig
 from colibri.quantise import Format, Policy
@@ -51,6 +52,7 @@ class ImageLayout:
     selftest_offset: int
     blocks: tuple[Block, ...]
     experts: tuple[Expert, ...]
+    kernels: KernelLayout = PORTABLE
 
     @cached_property
     def by_name(self) -> dict[str, Block]:
@@ -67,10 +69,11 @@ class ImageLayout:
         return parts
 
 
-def lay_out(config: ModelConfig, policy: Policy, expert_align: int) -> ImageLayout:
+def lay_out(config: ModelConfig, policy: Policy, expert_align: int, kernels: KernelLayout = PORTABLE) -> ImageLayout:
     """Place every tensor.
 
     expert_align  bytes, a multiple of 16: each expert starts at a multiple of it
+    kernels       how matrices lie for the kernels that will read them
     """
     n_blocks = sum(max(layer.ffn.router.n_experts if layer.ffn.router else 1, 1) for layer in config.layers)
     header_bytes = align_up(FIXED_BYTES + ENTRY.size * n_blocks, PAGE_BYTES)
@@ -81,7 +84,7 @@ def lay_out(config: ModelConfig, policy: Policy, expert_align: int) -> ImageLayo
         nonlocal cursor
         rows, cols = (1, *shape) if len(shape) == 1 else shape
         cursor = align_up(cursor, ALIGN_BYTES)
-        blocks.append(Block(name, part, cursor, Matrix(rows, cols, format_)))
+        blocks.append(Block(name, part, cursor, Matrix(rows, cols, format_, kernels)))
         cursor += blocks[-1].bytes
 
     shapes = config.tensor_shapes()
@@ -106,7 +109,9 @@ def lay_out(config: ModelConfig, policy: Policy, expert_align: int) -> ImageLayo
             cursor = align_up(cursor, ALIGN_BYTES)
             experts.append(Expert(n, j, start, cursor - start))
     image_bytes = align_up(cursor, PAGE_BYTES)
-    return ImageLayout(header_bytes, dense_bytes, image_bytes, selftest_offset, tuple(blocks), tuple(experts))
+    return ImageLayout(
+        header_bytes, dense_bytes, image_bytes, selftest_offset, tuple(blocks), tuple(experts), kernels
+    )
 
 
 def _in_expert(name: str) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from colibri.boards import Board, Region
 from colibri.errors import DoesNotFit
+from colibri.image.kernel_layouts import layout_of
 from colibri.image.placement import ImageLayout, lay_out
 from colibri.layout.budget import Budget, budget
 from colibri.layout.settings import Settings
@@ -88,8 +89,9 @@ def make_plan(config: ModelConfig, board: Board, settings: Settings) -> Plan:
     """Plan a model for a board. Raises UsageError for an address the board does not have; a misfit is in the result."""
     config = settings.apply(config)
     policy = settings.policy.resolve(config)
-    layout = lay_out(config, policy, settings.expert_align_bytes(board))
-    state = state_layout(config, policy, settings.kv)
+    kernels = layout_of(settings.kernel_set(board))
+    layout = lay_out(config, policy, settings.expert_align_bytes(board), kernels)
+    state = state_layout(config, policy, settings.kv, kernels)
     bounds = budget(board.name, None, APP)
     region, address = _weights_place(board, layout.image_bytes, settings.weights_address)
     flash = {name: Part(n, "exact") for name, n in layout.part_bytes().items()}
@@ -134,7 +136,7 @@ def _remedy(config: ModelConfig, board: Board, settings: Settings) -> str:
     """The first change of options under which the model fits, tried one by one and then together."""
     shorter = [n for n in (4096, 2048, 1024, 512, 256, 128, 64) if n < config.max_seq]
     quants = ("q8", "q4")
-    trials: list[dict[str, Any]] = [{}, *({"quant": q} for q in quants), {"kv": "q8"}]
+    trials: list[dict[str, Any]] = [{}, *({"quant": q} for q in quants), {"kv": "f16"}, {"kv": "q8"}]
     trials += [{"max_seq": n} for n in shorter]
     trials += [{"quant": q, "kv": "q8", "max_seq": n} for q in quants for n in [None, *shorter]]
     places = {"": settings, "without --weights-addr": replace(settings, weights_address=None)}
@@ -231,7 +233,7 @@ def _bytes_read(config: ModelConfig, layout: ImageLayout) -> int:
 
 def _read_bytes(layout: ImageLayout, name: str) -> int:
     matrix = layout.by_name[name].matrix
-    return matrix.rows * matrix.row_bytes + matrix.scales_bytes
+    return matrix.data_bytes + matrix.scales_bytes
 
 
 def _parts_json(parts: dict[str, Part]) -> dict[str, Any]:
