@@ -3,7 +3,10 @@
 #ifndef COLIBRI_MVE_CONSTANTS_H
 #define COLIBRI_MVE_CONSTANTS_H
 
+/* As in coefficients.h. */
 #define SNAP_BITS 0x2b800000
+#define AMAX_ZERO_BITS 0x2f000000
+#define ONE_BITS 0x3f800000
 
 /* Offsets in colibri_mve_groups_t. */
 #define GROUPS_OUT 0

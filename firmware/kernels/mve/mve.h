@@ -67,6 +67,25 @@ void colibri_q8_group_rows_mve(colibri_mve_groups_t *job);
 void colibri_q4_blocks_mve(colibri_mve_groups_t *job);
 void colibri_q4_rows_mve(colibri_mve_groups_t *job);
 void colibri_scale_rows_mve(float *out, const float *scales, uint32_t n, uint32_t x_scale_bits);
+uint32_t colibri_dot_bits_mve(const float *a, const float *b, uint32_t n);
+void colibri_axpy_bits_mve(float *y, const float *x, uint32_t n, uint32_t a);
+void colibri_scale_bits_mve(float *x, uint32_t n, uint32_t a);
+void colibri_normalise_bits_mve(float *out, const float *x, const float *weights, uint32_t n, uint32_t inv);
+extern const float colibri_exp_constants_mve[13];
+
+/* Kernels. */
+float colibri_dot_mve(const float *a, const float *b, uint32_t n);
+void colibri_axpy_mve(float *y, float a, const float *x, uint32_t n);
+void colibri_scale_mve(float *x, float a, uint32_t n);
+void colibri_add_mve(float *x, const float *y, uint32_t n);
+void colibri_normalise_mve(float *out, const float *x, float inv, const float *weights, uint32_t n);
+uint32_t colibri_absmax_mve(const float *x, uint32_t n);
+void colibri_quantise_mve(int8_t *out, float *scale, const float *x, uint32_t n);
+void colibri_softmax_mve(float *z, uint32_t n);
+void colibri_swiglu_mve(float *g, const float *u, uint32_t n);
+void colibri_rotate_mve(float *x, const float *cos, const float *sin, uint32_t n_pairs, uint32_t step, uint32_t distance);
+void colibri_narrow_f16_mve(uint16_t *out, const float *x, uint32_t n);
+colibri_matvec_fn colibri_matvec_q8_mve, colibri_matvec_q8_group_mve, colibri_matvec_q4_mve;
 void colibri_widen_mve(float *out, const uint8_t *w, uint32_t n, uint32_t scale_bits);
 
 #endif
