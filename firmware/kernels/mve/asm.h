@@ -4,6 +4,9 @@
 #define COLIBRI_MVE_ASM_H
 
 #include "constants.h"
+#include "model_config.h"
+
+#include "colibri/names.h"
 
 /* clang-format off */
     .syntax unified

@@ -38,6 +38,17 @@ static inline colibri_mve_span_t colibri_mve_span(uint32_t rows, uint32_t row, u
     return span;
 }
 
+/* The group of a column: group is 0 (the whole row), 32, 64 or 128. */
+static inline uint32_t colibri_mve_group_of(const colibri_matrix_t *matrix, uint32_t col)
+{
+    return matrix->group ? col >> (5 + (matrix->group >> 6)) : 0;
+}
+
+static inline uint32_t colibri_mve_n_groups(const colibri_matrix_t *matrix)
+{
+    return colibri_mve_group_of(matrix, matrix->cols - 1) + 1;
+}
+
 /* What the routines for groups work on. They count out, w, scales and n on. */
 typedef struct colibri_mve_groups {
     float *out;
@@ -72,6 +83,7 @@ void colibri_axpy_bits_mve(float *y, const float *x, uint32_t n, uint32_t a);
 void colibri_scale_bits_mve(float *x, uint32_t n, uint32_t a);
 void colibri_normalise_bits_mve(float *out, const float *x, const float *weights, uint32_t n, uint32_t inv);
 extern const float colibri_exp_constants_mve[13];
+void colibri_widen_step_mve(float *out, const uint8_t *w, uint32_t n, uint32_t scale);
 
 /* Kernels. */
 float colibri_dot_mve(const float *a, const float *b, uint32_t n);
@@ -86,6 +98,7 @@ void colibri_swiglu_mve(float *g, const float *u, uint32_t n);
 void colibri_rotate_mve(float *x, const float *cos, const float *sin, uint32_t n_pairs, uint32_t step, uint32_t distance);
 void colibri_narrow_f16_mve(uint16_t *out, const float *x, uint32_t n);
 colibri_matvec_fn colibri_matvec_q8_mve, colibri_matvec_q8_group_mve, colibri_matvec_q4_mve;
-void colibri_widen_mve(float *out, const uint8_t *w, uint32_t n, uint32_t scale_bits);
+colibri_widen_fn colibri_widen_q8_mve, colibri_widen_q4_mve;
+colibri_quantise_vector_fn colibri_quantise_vector_mve;
 
 #endif
