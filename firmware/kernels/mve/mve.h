@@ -96,6 +96,12 @@ void colibri_quantise_mve(int8_t *out, float *scale, const float *x, uint32_t n)
 void colibri_softmax_mve(float *z, uint32_t n);
 void colibri_swiglu_mve(float *g, const float *u, uint32_t n);
 void colibri_rotate_mve(float *x, const float *cos, const float *sin, uint32_t n_pairs, uint32_t step, uint32_t distance);
+void colibri_scores_f32_mve(float *z, const float *q, const colibri_kv_rows_t *keys);
+void colibri_scores_f16_mve(float *z, const float *q, const colibri_kv_rows_t *keys);
+void colibri_scores_q8_mve(float *z, const float *q, const colibri_kv_rows_t *keys);
+void colibri_mix_f32_mve(float *o, const float *p, const colibri_kv_rows_t *values);
+void colibri_mix_f16_mve(float *o, const float *p, const colibri_kv_rows_t *values);
+void colibri_mix_q8_mve(float *o, const float *p, const colibri_kv_rows_t *values);
 void colibri_narrow_f16_mve(uint16_t *out, const float *x, uint32_t n);
 colibri_matvec_fn colibri_matvec_q8_mve, colibri_matvec_q8_group_mve, colibri_matvec_q4_mve;
 colibri_widen_fn colibri_widen_q8_mve, colibri_widen_q4_mve;
