@@ -39,6 +39,11 @@
     veort \q, \q, \q
 .endm
 
+/* vcvtb.f32.f16 of the vector of a number to itself, exact, subnormals included. As a word, because GNU as 2.40 encodes another register than q0 wrongly. */
+.macro WIDEN_HALF q
+    .inst.w 0xfe3f0e01 | \q << 13 | \q << 1
+.endm
+
 /* dot8 of docs/NUMERICS.md, section 4, lanes 0 to 3 in q0 and 4 to 7 in q1. The last n elements, 1 to 7, of two float vectors:
  * lanes that are not loaded are zero, and add nothing. n is lost. */
 .macro DOT8_TAIL a, b, n
