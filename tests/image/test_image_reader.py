@@ -10,9 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from colibri.boards import KERNEL_SETS
 from colibri.folder import Folder
+from colibri.image import kernel_layouts
 from colibri.quantise import Policy, store
 
+from .format_layouts import LAYOUTS
 from .format_reader import Reader
 from .packs import Packs, checkpoint
 
@@ -28,22 +31,37 @@ CASES = [
 ]
 
 
+BOARDS = {"portable": "linux-x86_64", "armv7em": "mps2-an386"}
+"""A board of each kernel set."""
+INTEGER = [(name, quant) for name, quant in CASES if "q" in quant]
+IN_LAYOUTS = [("portable", *case) for case in CASES]
+IN_LAYOUTS += [(kernels, *case) for kernels in BOARDS if kernels != "portable" for case in INTEGER]
+
+
 def reader(folder: Folder) -> Reader:
     return Reader(folder.path)
 
 
 def test_reader_is_independent_and_short() -> None:
-    text = (Path(__file__).parent / "format_reader.py").read_text()
-    assert len(text.splitlines()) <= 150
-    for node in ast.walk(ast.parse(text)):
-        modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-        modules += [a.name for a in node.names] if isinstance(node, ast.Import) else []
-        assert not any(m.split(".")[0] in ("colibri", "colibri_sim", "numpy", "image") for m in modules)
+    for name in ("format_reader.py", "format_layouts.py"):
+        text = (Path(__file__).parent / name).read_text()
+        assert len(text.splitlines()) <= 150
+        for node in ast.walk(ast.parse(text)):
+            modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            modules += [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            assert not any(m.split(".")[0] in ("colibri", "colibri_sim", "numpy", "image") for m in modules)
 
 
-@pytest.mark.parametrize(("name", "quant"), CASES)
-def test_every_tensor_is_read_back_bit_for_bit(packs: Packs, name: str, quant: str) -> None:
-    read = reader(packs.folder(name, quant))
+def test_every_layout_is_read() -> None:
+    assert set(BOARDS) == set(KERNEL_SETS)
+    assert set(LAYOUTS) == {layout.id for layout in kernel_layouts.LAYOUTS}
+
+
+@pytest.mark.parametrize(("kernels", "name", "quant"), IN_LAYOUTS)
+def test_every_tensor_is_read_back_bit_for_bit(packs: Packs, kernels: str, name: str, quant: str) -> None:
+    folder = packs.folder(name, quant, BOARDS[kernels])
+    assert folder.kernels == kernels
+    read = reader(folder)
     model = checkpoint(name).model
     policy = Policy.parse(quant).resolve(model.config)
     expected = set(model.config.tensor_shapes()) | {"rope.inv_freq"}
@@ -66,17 +84,38 @@ def test_everything_between_the_numbers_is_zero(packs: Packs, name: str, quant: 
     covered[: 256 + 16 * len(read.experts)] = b"\1" * (256 + 16 * len(read.experts))
     for b in read.blocks.values():
         elements = b.cols * {"f32": 4, "bf16": 2, "f16": 2, "q8": 1}.get(b.kind, 0) or -(-b.cols // 2)
+        row_bytes = elements * (-(-b.cols // 8) * 8) // b.cols if b.kind != "q4" else -(-b.cols // 8) * 4
+        scales_offset = -(-b.rows * row_bytes // 16) * 16
         for r in range(b.rows):
-            start = b.offset + r * b.row_bytes
+            start = b.offset + r * row_bytes
             assert not any(covered[start : start + elements]), "overlap"
             covered[start : start + elements] = b"\1" * elements
             if b.kind == "q4" and b.cols % 2:
                 assert read.image[start + elements - 1] >> 4 == 0
-        scales, n_bytes = b.offset + b.scales_offset, b.bytes - b.scales_offset
+        scales, n_bytes = b.offset + scales_offset, b.bytes - scales_offset
         assert not any(covered[scales : scales + n_bytes])
         covered[scales : scales + n_bytes] = b"\1" * n_bytes
     image = np.frombuffer(read.image, dtype=np.uint8)
     assert not image[np.frombuffer(covered, dtype=np.uint8) == 0].any()
+
+
+@pytest.mark.parametrize("quant", ["q8", "q8:32", "q4:64", "q4:row"])
+@pytest.mark.parametrize("kernels", [kernels for kernels in BOARDS if kernels != "portable"])
+def test_padding_of_blocks_is_zero(packs: Packs, kernels: str, quant: str) -> None:
+    """What a kernel computes with beyond the last row and column must not matter."""
+    read = reader(packs.folder("mixtral_odd", f"default={quant}", BOARDS[kernels]))
+    n_padding = 0
+    for b in read.blocks.values():
+        if b.kind not in ("q8", "q4"):
+            continue
+        layout = LAYOUTS[b.layout]
+        m = memoryview(read.image)[b.offset : b.offset + b.bytes]
+        padding = [(r, c) for r in range(-(-b.rows // 4) * 4) for c in range(b.cols) if r >= b.rows]
+        for r, c in padding:
+            q, scale, _ = layout.element(m, b.kind, b.group, b.rows, b.cols, r, c)
+            assert (q, scale) == (0, 0.0)
+        n_padding += len(padding)
+    assert n_padding > 0
 
 
 @pytest.mark.parametrize("name", ["mixtral_odd", "llama"])

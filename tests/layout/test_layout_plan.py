@@ -56,13 +56,16 @@ def test_flash_by_part(name: str, quant: str) -> None:
         }
 
 
+@pytest.mark.parametrize("board", BOARDS)
 @pytest.mark.parametrize("quant", QUANTS)
 @pytest.mark.parametrize("name", MODELS)
-def test_macs_and_bytes_read_per_token(name: str, quant: str) -> None:
-    plan = plan_of(name, quant)
+def test_macs_and_bytes_read_per_token(name: str, quant: str, board: str) -> None:
+    plan = plan_of(name, quant, board)
     policy = Policy.parse(quant).resolve(plan.config)
     assert plan.macs_per_token == counts.macs_per_token(plan.config, policy)
-    assert plan.weight_bytes_read_per_token == counts.bytes_read_per_token(plan.config, policy)
+    assert plan.weight_bytes_read_per_token == counts.bytes_read_per_token(
+        plan.config, policy, load_board(board).kernels
+    )
 
 
 def test_macs_of_the_demo_by_hand() -> None:
