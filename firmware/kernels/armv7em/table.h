@@ -54,3 +54,5 @@ extern const float colibri_exp_armv7em[18];
 #define COLIBRI_KERNEL_MIX_F16 colibri_mix_f16_armv7em
 #define COLIBRI_KERNEL_MIX_Q8 colibri_mix_q8_armv7em
 #define COLIBRI_KERNEL_NARROW_F16 colibri_narrow_f16_armv7em
+
+#endif
