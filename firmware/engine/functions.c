@@ -26,7 +26,7 @@ float colibri_exp(float x)
 float colibri_silu(float x)
 {
     float e = colibri_exp(colibri_from_bits(colibri_bits(x) | 0x80000000u));
-    uint32_t negative = 0u - (colibri_bits(x) >> 31);
+    uint32_t negative = colibri_mask_of_bit(colibri_bits(x) >> 31);
     float numerator = colibri_from_bits(colibri_select(negative, colibri_bits(e), colibri_bits(1.0f)));
     float sigmoid = colibri_snap(numerator / (1.0f + e));
     return colibri_snap(x * sigmoid);
@@ -47,7 +47,7 @@ colibri_sincos_t colibri_sincos(float t)
     float cos_r = colibri_fma(b, r2, 1.0f);
 
     /* Quadrants 0 to 3: (s, c), (c, -s), (-s, -c), (-c, s). */
-    uint32_t odd = 0u - (quadrant & 1u);
+    uint32_t odd = colibri_mask_of_bit(quadrant & 1u);
     uint32_t s = colibri_bits(sin_r);
     uint32_t c = colibri_bits(cos_r);
     colibri_sincos_t out;

@@ -40,6 +40,17 @@
 #define COLIBRI_ISA_WIDE_PRODUCT 0
 #endif
 
+/* value, of which the compiler knows nothing any more. Where a core has no conditional select, clang recognises a mask made from a
+ * borrow and branches on it; on Arm and AArch64 it selects, and hiding the mask there would only cost instructions.
+ */
+static inline uint32_t colibri_hide(uint32_t value)
+{
+#if defined(__clang__) && !defined(__arm__) && !defined(__aarch64__)
+    __asm__("" : "+r"(value));
+#endif
+    return value;
+}
+
 /* The floating-point control register. colibri_fp_enter saves it and sets round to nearest even, no flush to zero, no default
  * NaN, no traps; colibri_fp_leave restores it, exception flags included. The "memory" clobbers keep the computation, which
  * loads and stores the state, between the two. With no FPU there is nothing to do.

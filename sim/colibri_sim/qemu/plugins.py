@@ -6,8 +6,9 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from colibri.boards import Board
 from colibri.errors import NoVerdict, ToolError, UsageError
@@ -29,6 +30,7 @@ def run_with_plugin(
     plugin: str,
     arguments: Sequence[str],
     *,
+    files: Mapping[str, str] = MappingProxyType({}),
     image: Path | None = None,
     timeout_s: float = 600.0,
 ) -> tuple[list[str], list[Frame]]:
@@ -36,6 +38,7 @@ def run_with_plugin(
 
     plugin     name of a source in plugin/, which writes text to out=FILE and ends with a line "end ..."
     arguments  of the plugin, without out=
+    files      name and text of what the arguments name
 
     Raises UsageError for a board without a simulator, ToolError without a host compiler, NoVerdict for a plugin interface that is
     not known and for an output that was cut short; and what colibri_sim.qemu.runner.run raises.
@@ -51,6 +54,8 @@ def run_with_plugin(
     check_version(binary)
     with work_folder() as folder:
         (folder / "request.bin").write_bytes(request)
+        for name, text in files.items():
+            (folder / name).write_text(text, encoding="ascii")
         out = folder / "plugin.txt"
         argument = ",".join([str(build_plugin(plugin, folder)), f"out={out}", *arguments])
         if board.image == "mapped":
