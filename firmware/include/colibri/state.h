@@ -63,9 +63,9 @@ typedef struct colibri_state {
     float rope_cos[COLIBRI_ROTARY_DIM / 2];
     float rope_sin[COLIBRI_ROTARY_DIM / 2];
 #endif
-#if COLIBRI_QUANT_ELEMS > 0
+#if COLIBRI_QUANT_BYTES > 0
     float quant_scales[COLIBRI_QUANT_GROUPS];
-    int8_t quant[COLIBRI_QUANT_ELEMS];
+    uint32_t quant[COLIBRI_QUANT_BYTES / 4]; /* in the form that the kernels read */
 #endif
 #if COLIBRI_KV_Q8
     float k_scale[COLIBRI_N_LAYERS][COLIBRI_MAX_SEQ][COLIBRI_N_KV_HEADS];

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from colibri.image.format import FORMAT_VERSION, LAYOUT_PORTABLE
+from colibri.image.format import FORMAT_VERSION
 from colibri.image.matrix import DTYPE_IDS, Matrix
 from colibri.image.placement import INV_FREQ, ImageLayout
 from colibri.layout.state_layout import Kv, StateLayout
@@ -24,7 +24,7 @@ def config_macros(config: ModelConfig, policy: Policy, layout: ImageLayout, stat
     router = ffn.router
     values: dict[str, object] = {
         "FORMAT_VERSION": f"{FORMAT_VERSION}u",
-        "KERNEL_LAYOUT": f"{LAYOUT_PORTABLE}u",
+        "KERNEL_LAYOUT": f"{layout.kernels.id}u",
         "HEADER_BYTES": f"{layout.header_bytes}u",
         "IMAGE_BYTES": f"{layout.image_bytes}u",
         "VOCAB_SIZE": config.vocab_size,
@@ -45,7 +45,7 @@ def config_macros(config: ModelConfig, policy: Policy, layout: ImageLayout, stat
         "ATTENTION_SCALE": c_float(attention.scale),
         "KV_Q8": int(kv == "q8"),
         "QUANT_GROUPS": state.quant_groups,
-        "QUANT_ELEMS": state.quant_elems,
+        "QUANT_BYTES": state.quant_bytes,
         "STATE_BYTES": f"{state.bytes}u",
     }
     used = {_format_macro(block.matrix) for block in layout.blocks if block.part not in ("norms", "router", "tables")}
@@ -117,7 +117,7 @@ def _format_macro(matrix: Matrix) -> str:
 
 
 def _descriptor(m: Matrix) -> str:
-    numbers = (m.rows, m.cols, DTYPE_IDS[m.format.kind], m.format.group, m.layout, m.row_bytes, m.scales_offset)
+    numbers = (m.rows, m.cols, DTYPE_IDS[m.format.kind], m.format.group, m.layout.id, m.row_bytes, m.scales_offset)
     return _braces(f"{n}u" for n in numbers)
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from colibri.image.format import ENTRY, FIXED_BYTES, PAGE_BYTES
-from colibri.image.matrix import ALIGN_BYTES, Matrix, align_up
+from colibri.image.kernel_layouts import ALIGN_BYTES, PORTABLE, KernelLayout, align_up
+from colibri.image.matrix import Matrix
 from colibri.model import ModelConfig
 from colibri.quantise import Format, Policy
 
@@ -49,6 +50,7 @@ class ImageLayout:
     image_bytes: int
     blocks: tuple[Block, ...]
     experts: tuple[Expert, ...]
+    kernels: KernelLayout = PORTABLE
 
     @cached_property
     def by_name(self) -> dict[str, Block]:
@@ -64,10 +66,11 @@ class ImageLayout:
         return parts
 
 
-def lay_out(config: ModelConfig, policy: Policy, expert_align: int) -> ImageLayout:
+def lay_out(config: ModelConfig, policy: Policy, expert_align: int, kernels: KernelLayout = PORTABLE) -> ImageLayout:
     """Place every tensor.
 
     expert_align  bytes, a multiple of 16: each expert starts at a multiple of it
+    kernels       how matrices lie for the kernels that will read them
     """
     n_blocks = sum(max(layer.ffn.router.n_experts if layer.ffn.router else 1, 1) for layer in config.layers)
     header_bytes = align_up(FIXED_BYTES + ENTRY.size * n_blocks, PAGE_BYTES)
@@ -78,7 +81,7 @@ def lay_out(config: ModelConfig, policy: Policy, expert_align: int) -> ImageLayo
         nonlocal cursor
         rows, cols = (1, *shape) if len(shape) == 1 else shape
         cursor = align_up(cursor, ALIGN_BYTES)
-        blocks.append(Block(name, part, cursor, Matrix(rows, cols, format_)))
+        blocks.append(Block(name, part, cursor, Matrix(rows, cols, format_, kernels)))
         cursor += blocks[-1].bytes
 
     shapes = config.tensor_shapes()
@@ -100,7 +103,7 @@ def lay_out(config: ModelConfig, policy: Policy, expert_align: int) -> ImageLayo
                 place(name, shapes[name], policy.format_of(name), _part(name))
             cursor = align_up(cursor, ALIGN_BYTES)
             experts.append(Expert(n, j, start, cursor - start))
-    return ImageLayout(header_bytes, dense_bytes, align_up(cursor, PAGE_BYTES), tuple(blocks), tuple(experts))
+    return ImageLayout(header_bytes, dense_bytes, align_up(cursor, PAGE_BYTES), tuple(blocks), tuple(experts), kernels)
 
 
 def _in_expert(name: str) -> bool:

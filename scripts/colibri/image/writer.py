@@ -12,7 +12,7 @@ from typing import IO
 import numpy as np
 
 from colibri.image import format as image_format
-from colibri.image.kernel_layout import matrix_bytes
+from colibri.image.matrix import matrix_bytes
 from colibri.image.placement import INV_FREQ, Block, ImageLayout
 from colibri.model import Model
 from colibri.quantise import Format, Policy, Stored, store
@@ -121,7 +121,7 @@ def _header(
             "header_bytes": layout.header_bytes,
             "image_bytes": layout.image_bytes,
             "config_hash": config_hash,
-            "kernel_layout": image_format.LAYOUT_PORTABLE,
+            "kernel_layout": layout.kernels.id,
             "weights_crc32": crc.weights,
             "load_address": load_address,
             "n_layers": len(config.layers),
