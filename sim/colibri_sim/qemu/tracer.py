@@ -22,10 +22,10 @@ class Range:
 
     skip  code that is left out, with its accesses
     same  ranges of one tag are one: an address is its offset in its range
-    row   in a window's first stage an address is its distance from the first one in the range
+    once  in a window's first stage an address is the range
     """
 
-    kind: Literal["skip", "same", "row"]
+    kind: Literal["skip", "same", "once"]
     low: int
     high: int
     tag: int = 0

@@ -9,9 +9,11 @@ from typing import Any
 
 import click
 
+from colibri.boards import Board, load_board
 from colibri.cli import options, render, targets, workflow
 from colibri.cli.bench import constant_time as timing
 from colibri.cli.bench import instructions
+from colibri.cli.bench import kernels as kernel_bench
 from colibri.cli.bench.report import Build, summary
 from colibri.cli.bench.serial import measure as serial_measure
 from colibri.errors import NegativeVerdict, UsageError
@@ -20,12 +22,15 @@ from colibri_sim.serial import SerialPort
 
 
 @click.command("bench")
-@options.TARGET
+@click.argument("target", metavar="DIR|CHECKPOINT", type=click.Path(path_type=Path), required=False)
 @click.option(
     "-b", "--board", "boards", metavar="BOARD", multiple=True, help="A board; may be repeated. [all that fit]"
 )
-@options.settings_options
+@options.settings_options_of_bench
 @options.SERIAL
+@click.option(
+    "--kernels", is_flag=True, help="Instead: each kernel by itself, on one board; takes no DIR or CHECKPOINT."
+)
 @click.option(
     "--constant-time",
     is_flag=True,
@@ -33,9 +38,10 @@ from colibri_sim.serial import SerialPort
 )
 @options.build_and_run(allow_all=True)
 def command(
-    target: Path,
+    target: Path | None,
     boards: tuple[str, ...],
     serial: SerialPort | None,
+    kernels: bool,
     constant_time: bool,
     toolchain: str,
     opt: str,
@@ -46,13 +52,20 @@ def command(
     **values: Any,
 ) -> int:
     """Count the instructions of each token (of a real board, cycles), and report code, RAM and bytes of weights read."""
-    if serial is not None and constant_time:
+    _only_one({"--serial": serial is not None, "--kernels": kernels, "--constant-time": constant_time})
+    if kernels:
+        board = _one_board(target, boards, toolchain, values)
+        document = kernel_bench.measure(board, toolchain, opt, jobs, timeout)
+        if as_json:
+            render.document(document)
+        else:
+            print(kernel_bench.table(document))
+        return 0
+    if target is None:
         raise UsageError(
-            "--constant-time",
-            expected="the simulator, which sees every instruction",
-            got="--serial",
-            hint="leave one of the two out",
+            "bench", expected="DIR or CHECKPOINT", got="none", hint="only --kernels takes none: colibri bench --help"
         )
+    values = {**values, "kernels": None}
     chosen: list[str | None] = list(boards)
     if not boards:
         chosen = [None] if is_folder(target) else list(workflow.fitting_boards(target, values))
@@ -91,3 +104,29 @@ def _constant_time(results: Sequence[dict[str, Any]], *, as_json: bool) -> int:
     else:
         print(timing.table(results))
     return 0 if all(one["holds"] for one in results) else NegativeVerdict.exit_code
+
+
+def _only_one(modes: dict[str, bool]) -> None:
+    given = [name for name, is_given in modes.items() if is_given]
+    if len(given) > 1:
+        raise UsageError(
+            given[1], expected=f"one of {', '.join(modes)}", got=" ".join(given), hint="run bench once for each"
+        )
+
+
+def _one_board(target: Path | None, boards: tuple[str, ...], toolchain: str, values: dict[str, Any]) -> Board:
+    """The board of --kernels, which measures no model. Raises UsageError for what belongs to one, and for several boards."""
+    settings = options.given_settings({**values, "kernels": None})
+    wrong = [
+        *([] if target is None else [str(target)]),
+        *settings,
+        *(["--toolchain all"] if toolchain == "all" else []),
+    ]
+    if len(boards) != 1 or wrong:
+        raise UsageError(
+            "--kernels",
+            expected="one board, one toolchain and no model",
+            got=" ".join(wrong) or f"{len(boards)} boards",
+            hint="colibri bench --kernels -b BOARD --toolchain gcc",
+        )
+    return load_board(boards[0])

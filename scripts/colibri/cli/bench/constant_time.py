@@ -13,6 +13,7 @@ from colibri.build.firmware import RECORD
 from colibri.cli import render, targets
 from colibri.cli.bench.report import Build
 from colibri.errors import NoVerdict, UsageError
+from colibri.folder import Folder
 from colibri_sim.constant_time import compare, random_prompts
 from colibri_sim.operators import BEGIN, END_OF_TOKEN
 from colibri_sim.qemu.frames import END, Status, Walk, bench_request, message
@@ -20,7 +21,6 @@ from colibri_sim.qemu.tracer import Range, trace
 
 N_PROMPTS = 32
 N_POSITIONS = 8
-_Q4 = 4
 _EMBEDDING_TAG, _TABLE_TAG, _EXPERT_TAG = 1, 1 << 16, 1 << 32
 
 
@@ -44,7 +44,7 @@ def measure(build: Build, timeout: float | None, n_positions: int = N_POSITIONS)
         b"".join(map(bench_request, prompts)) + END,
         (BEGIN, END_OF_TOKEN),
         f"{names}_stage_run",
-        list(ranges(folder.constants(), int(folder.manifest["settings"]["weights_address"]), elf, names)),
+        list(ranges(folder, elf, names)),
         timeout_s=targets.timeout_for(folder, 8 * N_PROMPTS * (n + 1), timeout),
     )
     answers = [message(frame) for frame in frames]
@@ -74,23 +74,16 @@ def measure(build: Build, timeout: float | None, n_positions: int = N_POSITIONS)
     }
 
 
-def ranges(constants: dict[str, Any], weights: int, elf: Path, prefix: str) -> Iterator[Range]:
-    """What the token and the router choose, and addresses tell: a row of the embedding, an expert, and the expert's entry in the
+def ranges(folder: Folder, elf: Path, prefix: str) -> Iterator[Range]:
+    """What the token and the router choose, and addresses tell: which row of the embedding, which expert, and its entry in the
     table of their addresses. And what is no part of a step: the port's counter.
 
-    constants  of model_config.h    weights  the image's address    prefix  of the engine's symbols
+    prefix  of the engine's symbols
     """
-    rows, cols, dtype, group, _, _, scales_offset = constants["MATRIX_EMBEDDING"][:7]
-    data = weights + constants["OFFSET_EMBEDDING"]
-    scales = data + scales_offset
-    yield Range("row", data, scales, _EMBEDDING_TAG)
-    groups = -(-cols // group) if group else 1
-    if dtype == _Q4:
-        multipliers = scales + 4 * rows
-        yield Range("row", scales, multipliers, _EMBEDDING_TAG + 1)
-        yield Range("row", multipliers, multipliers + rows * groups, _EMBEDDING_TAG + 2)
-    elif dtype == _Q4 - 1:
-        yield Range("row", scales, scales + 4 * rows * groups, _EMBEDDING_TAG + 1)
+    constants, weights = folder.constants(), int(folder.manifest["settings"]["weights_address"])
+    start = weights + constants["OFFSET_EMBEDDING"]
+    tensor = next(one for one in folder.manifest["tensors"] if weights + one["offset"] == start)
+    yield Range("once", start, start + tensor["bytes"], _EMBEDDING_TAG)
     symbols = Elf.read(elf)
     if constants["N_EXPERTS"]:
         table = symbols.symbol(f"{prefix}_expert_offsets")

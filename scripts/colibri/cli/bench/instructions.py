@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from colibri.cli import render, targets
+from colibri.cli.bench.functions import function_names
 from colibri.cli.bench.macs import macs
 from colibri.cli.bench.report import SHOWN, Build, ids_of, result
 from colibri.errors import NoVerdict
@@ -17,7 +17,6 @@ from colibri.folder import IMAGE
 from colibri_sim.operators import BEGIN, END_OF_TOKEN, Token, attribute
 from colibri_sim.qemu.counter import Block, profile
 from colibri_sim.qemu.frames import END, Walk, bench_request, message
-from colibri_sim.qemu.symbols import functions
 
 RUN_SLICE = "run_slice"
 
@@ -87,13 +86,7 @@ def measure(build: Build, timeout: float | None) -> dict[str, Any]:
 
 def _by_function(measured: Measured) -> dict[str, dict[str, int]]:
     """Instructions by function at the positions shown, most first."""
-    symbols = sorted((start, start + n_bytes, name) for name, start, n_bytes in functions(measured.elf) if n_bytes)
-    starts = [start for start, _, _ in symbols]
-
-    def name_of(address: int) -> str:
-        i = bisect_right(starts, address) - 1
-        return symbols[i][2] if i >= 0 and address < symbols[i][1] else "(no symbol)"
-
+    name_of = function_names(measured.elf)
     found: dict[str, dict[str, int]] = {}
     for position in SHOWN:
         for block in measured.blocks[position] if position < len(measured.blocks) else []:

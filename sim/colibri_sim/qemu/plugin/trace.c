@@ -14,8 +14,7 @@
  *
  *     skip LOW HIGH         code that is left out, with its accesses
  *     same LOW HIGH TAG     an address in it is hashed as TAG and its offset: ranges of one tag are one
- *     row LOW HIGH TAG      so is one in it before the window's second stage, from the first address there instead of LOW;
- *                           afterwards it is absolute, as all other addresses are
+ *     once LOW HIGH TAG     before the window's second stage an address in it is hashed as TAG; afterwards as it is, like all others
  */
 #include "plugin.h"
 
@@ -31,8 +30,7 @@ int qemu_plugin_version = 1;
 
 struct range {
     uint64_t low, high, tag;
-    bool is_row, has_first;
-    uint64_t first;
+    bool is_once;
 };
 
 /* The program counters of a translation. */
@@ -67,7 +65,7 @@ static void on_block(unsigned int vcpu, void *data) {
     n_insns += b->n_insns;
 }
 
-static struct range *range_of(uint64_t address) {
+static const struct range *range_of(uint64_t address) {
     size_t low = 0;
     size_t high = n_ranges;
     while (low < high) {
@@ -83,16 +81,11 @@ static struct range *range_of(uint64_t address) {
 
 /* Tagged addresses are told from absolute ones by the top bit. */
 static uint64_t reduced(uint64_t address) {
-    struct range *range = range_of(address);
-    if (range == NULL || (range->is_row && n_stages > 1)) {
+    const struct range *range = range_of(address);
+    if (range == NULL || (range->is_once && n_stages > 1)) {
         return address;
     }
-    if (range->is_row && !range->has_first) {
-        range->has_first = true;
-        range->first = address;
-    }
-    uint64_t base = range->is_row ? range->first : range->low;
-    return mix(range->tag, address - base) | UINT64_C(1) << 63;
+    return mix(range->tag, range->is_once ? 0 : address - range->low) | UINT64_C(1) << 63;
 }
 
 static void on_access(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data) {
@@ -113,9 +106,6 @@ static void on_begin(unsigned int vcpu, void *data) {
     active = true;
     code_hash = data_hash = raw_hash = 0;
     n_stages = n_insns = n_accesses = 0;
-    for (size_t i = 0; i < n_ranges; i++) {
-        ranges[i].has_first = false;
-    }
 }
 
 static void on_stage(unsigned int vcpu, void *data) {
@@ -187,7 +177,7 @@ static bool read_ranges(const char *path) {
         if (strcmp(kind, "skip") == 0 && n_skips < MAX_SKIPS) {
             skips[n_skips++] = range;
         } else if (n_ranges < MAX_RANGES && fscanf(file, "%" SCNx64, &range.tag) == 1) {
-            range.is_row = strcmp(kind, "row") == 0;
+            range.is_once = strcmp(kind, "once") == 0;
             ranges[n_ranges++] = range;
         } else {
             break;
