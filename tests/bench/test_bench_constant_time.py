@@ -63,7 +63,12 @@ def test_without_an_fpu_the_spread_is_stated() -> None:
 
 FAULTS: dict[str, tuple[Edits, str, str]] = {
     "a branch on an activation": (
-        {"engine/experts.c": ("        g[i] = ", '        if (g[i] > 0.0f) __asm__ volatile("nop");\n        g[i] = ')},
+        {
+            "engine/experts.c": (
+                "    colibri_kernels.swiglu(",
+                '    if (g[1] > 0.0f) __asm__ volatile("nop");\n    colibri_kernels.swiglu(',
+            )
+        },
         *("act", "instructions"),
     ),
     "a branch on the expert": (
