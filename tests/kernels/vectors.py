@@ -16,7 +16,20 @@ from colibri_sim.golden.products import quantise
 from .program import F, F32Array
 
 Kv = Literal["f32", "f16", "q8"]
-KERNELS = ("DOT", "AXPY", "SCALE", "ADD", "NORMALISE", "ABSMAX", "SOFTMAX", "SWIGLU", "ROTATE", "SCORES", "MIX", "STORE")
+KERNELS = (
+    "DOT",
+    "AXPY",
+    "SCALE",
+    "ADD",
+    "NORMALISE",
+    "ABSMAX",
+    "SOFTMAX",
+    "SWIGLU",
+    "ROTATE",
+    "SCORES",
+    "MIX",
+    "STORE",
+)
 LENGTHS = (*range(1, 20), 31, 64, 65)
 # Results about 2**-40, where snap decides; ordinary ones; large ones.
 SIZES = (2.0**-39.5, 2.0**-20, 1.0, 2.0**20, 2.0**40)

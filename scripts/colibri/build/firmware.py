@@ -18,7 +18,8 @@ from colibri.folder import BUILD, IMAGE, Folder
 from colibri.layout.budget import budget_key
 from colibri.output import replaced_folder
 
-App = Literal["generate", "verify", "bench", "lib"]
+App = Literal["generate", "verify", "bench", "kernels", "lib"]
+"""`kernels` is for `colibri bench --kernels` alone: no firmware of a model."""
 SCHEMA_VERSION = 1
 
 
@@ -54,7 +55,10 @@ def build(folder: Folder, board: Board, options: BuildOptions) -> Path:
             record = _archive(work, toolchain, objects)
         else:
             _link(work, folder, board, toolchain, options, objects)
-            record = write_products(work, folder, board, budget_key(toolchain.version, options.opt), options.app)
+            if options.app == "kernels":  # no model, so no plan to hold it against
+                record = {}
+            else:
+                record = write_products(work, folder, board, budget_key(toolchain.version, options.opt), options.app)
         for item in objects:
             item.unlink()
         record = {**_identity(folder, board, toolchain, options), **record}
@@ -86,8 +90,12 @@ def sources(board: Board, app: App, kernels: str) -> list[Path]:
     """Every C and assembly source of an application, with the kernel set `kernels` and the portable one, on which each builds."""
     firmware = data_path("firmware")
     sets = dict.fromkeys(("portable", kernels))
-    patterns = ["engine/*.c", "kernels/*.c", *(f"kernels/{name}/*.[cS]" for name in sets)]
-    if app != "lib":
+    patterns = ["kernels/*.c", *(f"kernels/{name}/*.[cS]" for name in sets)]
+    if app == "kernels":
+        patterns += ["apps/kernels/*.c"]
+    else:
+        patterns = ["engine/*.c", *patterns]
+    if app not in ("kernels", "lib"):
         patterns += [f"apps/{app}.c", "apps/common/*.c"]
     found = [path for pattern in patterns for path in sorted(firmware.glob(pattern))]
     if app != "lib":
@@ -142,7 +150,9 @@ def _link(
     ]
     if board.linker_script is not None:
         address = int(folder.manifest["settings"]["weights_address"])
-        (work / "board.ld").write_text(linker_script(board, address, options.app))
+        (work / "board.ld").write_text(
+            linker_script(board, address, "bench" if options.app == "kernels" else options.app)
+        )
         command += ["-T", "board.ld"]
     run([*command, *(path.name for path in objects), "-lgcc", "-o", "firmware.elf"], "linking", cwd=work)
     if board.image == "mapped":  # the kernel's side is in the ELF too: the engine by itself is what the audit looks at

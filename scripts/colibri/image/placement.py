@@ -109,9 +109,7 @@ def lay_out(config: ModelConfig, policy: Policy, expert_align: int, kernels: Ker
             cursor = align_up(cursor, ALIGN_BYTES)
             experts.append(Expert(n, j, start, cursor - start))
     image_bytes = align_up(cursor, PAGE_BYTES)
-    return ImageLayout(
-        header_bytes, dense_bytes, image_bytes, selftest_offset, tuple(blocks), tuple(experts), kernels
-    )
+    return ImageLayout(header_bytes, dense_bytes, image_bytes, selftest_offset, tuple(blocks), tuple(experts), kernels)
 
 
 def _in_expert(name: str) -> bool:
