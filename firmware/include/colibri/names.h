@@ -37,7 +37,6 @@
 #define colibri_axpy_bits_mve COLIBRI_NAME(axpy_bits_mve)
 #define colibri_axpy_mve COLIBRI_NAME(axpy_mve)
 #define colibri_axpy_portable COLIBRI_NAME(axpy_portable)
-#define colibri_axpy_q8_portable COLIBRI_NAME(axpy_q8_portable)
 #define colibri_bf16_rows_mve COLIBRI_NAME(bf16_rows_mve)
 #define colibri_blocks_matvec_armv7em COLIBRI_NAME(blocks_matvec_armv7em)
 #define colibri_check_call COLIBRI_NAME(check_call)
