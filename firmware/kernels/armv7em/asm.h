@@ -4,22 +4,13 @@
  * snap (docs/NUMERICS.md, section 2) without a branch or a comparison: with flush to zero on, x * 2**-86 is a zero exactly where
  * |x| < 2**-40, and the product of the two powers is 1. The sum with +0.0 makes +0.0 of -0.0. That mode takes nothing else here:
  * what these operators compute is a multiple of 2**-126 until it is snapped (section 2 again).
+ *
+ * An assembly file includes model_config.h and names.h before: they may rename what it defines.
  */
 #ifndef COLIBRI_ARMV7EM_ASM_H
 #define COLIBRI_ARMV7EM_ASM_H
 
-#include "model_config.h"
-
-#include "colibri/names.h"
-
-/* In coefficients.h and kernels.h; table.c compares. */
-#define SNAP_BITS 0x2b800000
-#define KV_VALUES 0
-#define KV_SCALES 4
-#define KV_N_ROWS 8
-#define KV_N_COLS 12
-#define KV_STRIDE 16
-#define KV_SCALE_STRIDE 20
+#include "constants.h"
 
 /* 2**-86, 2**86 and +0.0, where FLUSH_ON puts them. */
 #define DOWN s13
@@ -45,9 +36,9 @@
 
 /* vmsr fpscr, \saved ends it. */
 .macro FLUSH_ON saved, temporary
-    mov \temporary, #0x14800000
+    mov \temporary, #DOWN_BITS
     vmov DOWN, \temporary
-    mov \temporary, #0x6a800000
+    mov \temporary, #UP_BITS
     vmov UP, \temporary
     mov \temporary, #0
     vmov ZERO, \temporary

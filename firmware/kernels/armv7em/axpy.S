@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "model_config.h"
+
+#include "colibri/names.h"
+
 #include "asm.h"
 
 #if defined(__ARM_FEATURE_DSP)

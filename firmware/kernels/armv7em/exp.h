@@ -9,7 +9,7 @@
 
 #include "asm.h"
 
-/* exp.c's table: its first six, then twelve for EXP. */
+/* constants.c's table: its first six, then twelve for EXP. */
 #define MINUS_LOG2E s4
 #define RINT_MAGIC s5
 #define LN2_HI s6

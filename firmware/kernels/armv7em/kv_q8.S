@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "model_config.h"
+
+#include "colibri/names.h"
+
 #define ELEMENT_LOG2 0
 #include "kv_rows.h"
 
