@@ -58,10 +58,10 @@ FUNCTION FLOAT_ROWS
     DOT8_END
     vstmia r0!, {s0}
 6:  ldr r0, [sp, #32]
-    mov r3, #SNAP_BITS
+    SNAP_BEGIN q1, r2, r3
     dlstp.32 lr, r12
 7:  vldrw.u32 q0, [r0]
-    SNAP q0, q1, r3
+    SNAP q0, q1, r2, r3
     vstrw.32 q0, [r0], #16
     letp lr, 7b
     vpop {d8-d11}
