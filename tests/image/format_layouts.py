@@ -2,7 +2,8 @@
 """Integer matrices in each kernel layout, read as docs/FORMAT.md 3 says: standard library, nothing of ours.
 
 A layout answers bytes(kind, group, rows, cols) of a matrix (group 0: the whole row), and element(its bytes, kind, group, rows,
-cols, r, c): the stored integer, its scale, and the multiplier of q4.
+cols, r, c): the stored integer, its scale, and the multiplier of q4; also for the padding in whole rows and columns, whose extent
+padded(kind, rows, cols) says.
 """
 
 from __future__ import annotations
@@ -53,6 +54,10 @@ class Armv7em:
         return up(cols, 8) * 4 + 16 * groups if kind == "q8" else up(cols, 8) * 2 + 4 * groups + 16
 
     @staticmethod
+    def padded(kind: str, rows: int, cols: int) -> tuple[int, int]:
+        return up(rows, 4), cols
+
+    @staticmethod
     def element(m: memoryview, kind: str, group: int, rows: int, cols: int, r: int, c: int) -> tuple[int, float, int]:
         width, size = group or (cols if kind == "q8" else 512), Armv7em.block_bytes(kind, group, cols)
         g, i = divmod(c, width)
@@ -83,8 +88,13 @@ class Mve:
         return up(cols, 16) if kind == "q8" else up(cols, 32) // 2
 
     @staticmethod
+    def padded(kind: str, rows: int, cols: int) -> tuple[int, int]:
+        return rows, up(cols, 16 if kind == "q8" else 32)
+
+    @staticmethod
     def element(m: memoryview, kind: str, group: int, rows: int, cols: int, r: int, c: int) -> tuple[int, float, int]:
-        size, groups, g = Mve.row_bytes(kind, cols), -(-cols // group) if group else 1, c // group if group else 0
+        size, groups = Mve.row_bytes(kind, cols), -(-cols // group) if group else 1
+        g = min(c, cols - 1) // group if group else 0
         first, scales = r // 8 * 8, rows * size
         in_block = min(rows - first, 8)
         step, i = divmod(c, 16 if kind == "q8" else 32)
