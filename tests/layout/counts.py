@@ -52,6 +52,9 @@ def sizes(config: ModelConfig, policy: Policy, kernels: str = "portable") -> dic
             segments = -(-cols // 512) if (kind, group) == ("q4", "row") else groups
             stored_rows, scales = up(rows, 4), 0
             row_bytes += 4 * groups if kind == "q8" else segments + 4
+        if kernels == "armv7m" and kind in ("q8", "q4"):
+            stored_rows, scales = up(rows, 4 if kind == "q8" else 8), 0
+            row_bytes += 4 * groups if kind == "q8" else -(-cols // 32) + 4
         found[name] = Sizes(rows, cols, stored_rows, row_bytes, scales, information)
     return found
 
