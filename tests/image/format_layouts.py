@@ -105,7 +105,39 @@ class Mve:
         return signed(byte >> i // 16 * 4 & 15, 4), f32(m, scales + 4 * r), m[scales + 4 * rows + of_group]
 
 
-LAYOUTS = {1: Portable, 2: Armv7em, 3: Mve}
+class Armv7m:
+    """4: blocks of four rows (q8) or eight (q4), in them groups, in those a word for each column."""
+
+    @staticmethod
+    def bytes(kind: str, group: int, rows: int, cols: int) -> int:
+        n_rows = 4 if kind == "q8" else 8
+        return up(up(rows, n_rows) // n_rows * Armv7m.block_bytes(kind, group, cols), 16)
+
+    @staticmethod
+    def block_bytes(kind: str, group: int, cols: int) -> int:
+        if kind == "q4":
+            return up(cols, 8) * 4 + -(-cols // 32) * 8 + 32
+        return up(cols, 8) * 4 + (-(-cols // group) if group else 1) * 16
+
+    @staticmethod
+    def padded(kind: str, rows: int, cols: int) -> tuple[int, int]:
+        return up(rows, 4 if kind == "q8" else 8), cols
+
+    @staticmethod
+    def element(m: memoryview, kind: str, group: int, rows: int, cols: int, r: int, c: int) -> tuple[int, float, int]:
+        n_rows, width = (4, group or cols) if kind == "q8" else (8, 32)
+        size, bits = Armv7m.block_bytes(kind, group, cols), 32 // n_rows
+        block, lane, (g, i) = r // n_rows * size, r % n_rows, divmod(c, width)
+        start = block + g * (4 * width + (16 if kind == "q8" else 8))
+        end = start + 4 * up(min(width, cols - g * width), 8)
+        (word,) = struct.unpack_from("<I", m, start + 4 * i)
+        q = (word >> bits * lane & (1 << bits) - 1) - (1 << bits - 1)
+        return (
+            (q, f32(m, end + 4 * lane), 1) if kind == "q8" else (q, f32(m, block + size - 32 + 4 * lane), m[end + lane])
+        )
+
+
+LAYOUTS = {1: Portable, 2: Armv7em, 3: Mve, 4: Armv7m}
 
 
 def signed(value: int, bits: int) -> int:

@@ -31,7 +31,7 @@ CASES = [
 ]
 
 
-BOARDS = {"portable": "linux-x86_64", "armv7em": "mps2-an386", "mve": "mps3-an547"}
+BOARDS = {"portable": "linux-x86_64", "armv7m": "mps2-an385", "armv7em": "mps2-an386", "mve": "mps3-an547"}
 """A board of each kernel set."""
 INTEGER = [(name, quant) for name, quant in CASES if "q" in quant]
 IN_LAYOUTS = [("portable", *case) for case in CASES]

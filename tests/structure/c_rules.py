@@ -68,7 +68,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     r"\bprintf\s*\(": ("export/main.c",),
     r"\bdouble\b": (),
 }
-_INSTRUCTION_SETS = "armv7em mve neon riscv rvv x86"
+_INSTRUCTION_SETS = "armv7m armv7em mve neon riscv rvv x86"
 
 
 def violations(firmware: Path) -> list[str]:
