@@ -48,7 +48,8 @@ typedef void colibri_quantise_vector_fn(void *quant, float *scales, const colibr
 typedef void colibri_widen_fn(float *out, const colibri_matrix_t *matrix, const uint8_t *weights, uint32_t row);
 
 /* The keys or values of one KV head at n_rows positions in a row, as the cache holds them. The value of an element of f16 is
- * snap(f32(element)), which only makes +0.0 of -0.0; of q8, snap(f32(element) * scale of its row). MUST: n_rows >= 1.
+ * snap(f32(element)), which only makes +0.0 of -0.0; of q8, snap(f32(element) * scale of its row). MUST: n_rows >= 1; scales are as quantise
+ * writes them, at least 2**-40 or, where all elements are, 0.
  */
 typedef struct colibri_kv_rows {
     const void *values;    /* float; f16: uint16_t; q8: int8_t */
