@@ -54,6 +54,13 @@
 #define COLIBRI_ISA_DSP 0
 #endif
 
+/* COLIBRI_ISA_MVE: vectors of 16 bytes, binary32 among them (Cortex-M55). */
+#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
+#define COLIBRI_ISA_MVE 1
+#else
+#define COLIBRI_ISA_MVE 0
+#endif
+
 /* The floating-point control register. colibri_fp_enter saves it and sets round to nearest even, no flush to zero, no default
  * NaN, no traps; colibri_fp_leave restores it, exception flags included. The "memory" clobbers keep the computation, which
  * loads and stores the state, between the two. With no FPU there is nothing to do.

@@ -10,6 +10,11 @@
 #error "colibri: the kernel set armv7em needs a core with the DSP extension and an FPU: pack with --kernels portable"
 #endif
 #include "armv7em/table.h"
+#elif COLIBRI_KERNEL_LAYOUT == COLIBRI_LAYOUT_MVE
+#if !COLIBRI_ISA_MVE
+#error "colibri: the kernel set mve needs a core with MVE of integers and floats: pack with --kernels portable"
+#endif
+#include "mve/table.h"
 #elif COLIBRI_KERNEL_LAYOUT == COLIBRI_LAYOUT_ARMV7M
 #if !COLIBRI_ISA_ARMV7M
 #error "colibri: the kernel set armv7m needs an ARMv7-M core: pack with --kernels portable"
@@ -49,14 +54,29 @@ const colibri_kernels_t colibri_kernels = {
 #endif
     .dot = COLIBRI_KERNEL_DOT,
     .axpy = COLIBRI_KERNEL_AXPY,
+    .scale = COLIBRI_KERNEL_SCALE,
+    .add = COLIBRI_KERNEL_ADD,
+    .normalise = COLIBRI_KERNEL_NORMALISE,
     .absmax = COLIBRI_KERNEL_ABSMAX,
+    .softmax = COLIBRI_KERNEL_SOFTMAX,
+    .swiglu = COLIBRI_KERNEL_SWIGLU,
+    .rotate = COLIBRI_KERNEL_ROTATE,
 #if COLIBRI_QUANT_BYTES > 0
     .quantise_vector = COLIBRI_KERNEL_QUANTISE_VECTOR,
 #endif
+#if COLIBRI_KV_F32
+    .scores = COLIBRI_KERNEL_SCORES_F32,
+    .mix = COLIBRI_KERNEL_MIX_F32,
+#endif
+#if COLIBRI_KV_F16
+    .scores = COLIBRI_KERNEL_SCORES_F16,
+    .mix = COLIBRI_KERNEL_MIX_F16,
+    .narrow_f16 = COLIBRI_KERNEL_NARROW_F16,
+#endif
 #if COLIBRI_KV_Q8
+    .scores = COLIBRI_KERNEL_SCORES_Q8,
+    .mix = COLIBRI_KERNEL_MIX_Q8,
     .quantise = COLIBRI_KERNEL_QUANTISE,
-    .dot_q8 = COLIBRI_KERNEL_DOT_Q8,
-    .axpy_q8 = COLIBRI_KERNEL_AXPY_Q8,
 #endif
 };
 

@@ -2,7 +2,8 @@
 """Integer matrices in each kernel layout, read as docs/FORMAT.md 3 says: standard library, nothing of ours.
 
 A layout answers bytes(kind, group, rows, cols) of a matrix (group 0: the whole row), and element(its bytes, kind, group, rows,
-cols, r, c): the stored integer, its scale, and the multiplier of q4.
+cols, r, c): the stored integer, its scale, and the multiplier of q4; also for the padding in whole rows and columns, whose extent
+padded(kind, rows, cols) says.
 """
 
 from __future__ import annotations
@@ -53,6 +54,10 @@ class Armv7em:
         return up(cols, 8) * 4 + 16 * groups if kind == "q8" else up(cols, 8) * 2 + 4 * groups + 16
 
     @staticmethod
+    def padded(kind: str, rows: int, cols: int) -> tuple[int, int]:
+        return up(rows, 4), cols
+
+    @staticmethod
     def element(m: memoryview, kind: str, group: int, rows: int, cols: int, r: int, c: int) -> tuple[int, float, int]:
         width, size = group or (cols if kind == "q8" else 512), Armv7em.block_bytes(kind, group, cols)
         g, i = divmod(c, width)
@@ -70,6 +75,36 @@ class Armv7em:
         return signed(digit, 4) if lane == 3 else digit - 8, scale, m[start + 2 * up(here, 8) + lane]
 
 
+class Mve:
+    """3: blocks of eight rows, the last with what is left; in them steps of 16 bytes of each row."""
+
+    @staticmethod
+    def bytes(kind: str, group: int, rows: int, cols: int) -> int:
+        groups = -(-cols // group) if group else 1
+        return Mve.row_bytes(kind, cols) * rows + rows * (4 * groups if kind == "q8" else 4 + groups)
+
+    @staticmethod
+    def row_bytes(kind: str, cols: int) -> int:
+        return up(cols, 16) if kind == "q8" else up(cols, 32) // 2
+
+    @staticmethod
+    def padded(kind: str, rows: int, cols: int) -> tuple[int, int]:
+        return rows, up(cols, 16 if kind == "q8" else 32)
+
+    @staticmethod
+    def element(m: memoryview, kind: str, group: int, rows: int, cols: int, r: int, c: int) -> tuple[int, float, int]:
+        size, groups = Mve.row_bytes(kind, cols), -(-cols // group) if group else 1
+        g = min(c, cols - 1) // group if group else 0
+        first, scales = r // 8 * 8, rows * size
+        in_block = min(rows - first, 8)
+        step, i = divmod(c, 16 if kind == "q8" else 32)
+        byte = m[first * size + (step * in_block + r - first) * 16 + i % 16]
+        of_group = first * groups + g * in_block + r - first
+        if kind == "q8":
+            return signed(byte, 8), f32(m, scales + 4 * of_group), 1
+        return signed(byte >> i // 16 * 4 & 15, 4), f32(m, scales + 4 * r), m[scales + 4 * rows + of_group]
+
+
 class Armv7m:
     """4: blocks of four rows (q8) or eight (q4), in them groups, in those a word for each column."""
 
@@ -85,6 +120,10 @@ class Armv7m:
         return up(cols, 8) * 4 + (-(-cols // group) if group else 1) * 16
 
     @staticmethod
+    def padded(kind: str, rows: int, cols: int) -> tuple[int, int]:
+        return up(rows, 4 if kind == "q8" else 8), cols
+
+    @staticmethod
     def element(m: memoryview, kind: str, group: int, rows: int, cols: int, r: int, c: int) -> tuple[int, float, int]:
         n_rows, width = (4, group or cols) if kind == "q8" else (8, 32)
         size, bits = Armv7m.block_bytes(kind, group, cols), 32 // n_rows
@@ -98,7 +137,7 @@ class Armv7m:
         )
 
 
-LAYOUTS = {1: Portable, 2: Armv7em, 4: Armv7m}
+LAYOUTS = {1: Portable, 2: Armv7em, 3: Mve, 4: Armv7m}
 
 
 def signed(value: int, bits: int) -> int:

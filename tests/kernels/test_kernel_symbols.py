@@ -25,9 +25,11 @@ def test_names(kernels: str, toolchain: str, tmp_path: Path) -> None:
     firmware = data_path("firmware")
     board = next(b for b in map(load_board, list_boards()) if b.kernels == kernels)
     found = find_toolchain(board, toolchain)  # type: ignore[arg-type]
-    (tmp_path / "model_config.h").write_text(model_config(kernels) + "#define COLIBRI_PREFIX stories\n")
     defined: set[str] = set()
-    for source in sorted((firmware / "kernels" / kernels).glob("*.[cS]")):
+    sources = sorted((firmware / "kernels" / kernels).glob("*.[cS]"))
+    for kv, source in [("f32", s) for s in sources] + [(s.stem[3:], s) for s in sources if s.stem.startswith("kv_")]:
+        config = model_config(kernels, kv)  # type: ignore[arg-type]  # a model has one KV cache
+        (tmp_path / "model_config.h").write_text(config + "#define COLIBRI_PREFIX stories\n")
         target = tmp_path / f"{source.name}.o"
         command = [
             found.compiler,

@@ -89,6 +89,9 @@
 #if COLIBRI_ROTARY_DIM < 0 || COLIBRI_ROTARY_DIM % 2 != 0 || COLIBRI_ROTARY_DIM > COLIBRI_HEAD_DIM
 #error "colibri: COLIBRI_ROTARY_DIM must be even, 0 to COLIBRI_HEAD_DIM"
 #endif
+#if COLIBRI_KV_F16 + COLIBRI_KV_Q8 > 1
+#error "colibri: at most one of COLIBRI_KV_F16 and COLIBRI_KV_Q8 may be 1: a model has one KV cache"
+#endif
 #if COLIBRI_WINDOW < 0
 #error "colibri: COLIBRI_WINDOW must be 0 (none) or the number of positions"
 #endif
@@ -121,6 +124,9 @@
 #define COLIBRI_N_SLOTS 1
 #define COLIBRI_N_BLOCKS 1
 #endif
+
+/* The KV cache's format: one of COLIBRI_KV_F32, _F16 and _Q8 is 1. */
+#define COLIBRI_KV_F32 (!COLIBRI_KV_F16 && !COLIBRI_KV_Q8)
 
 #if defined(__cplusplus)
 #define COLIBRI_STATIC_ASSERT(condition, message) static_assert(condition, message)

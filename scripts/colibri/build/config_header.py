@@ -43,6 +43,7 @@ def config_macros(config: ModelConfig, policy: Policy, layout: ImageLayout, stat
         "NORM_EPS": c_float(config.norm_eps),
         "NORM_RN": c_float(float(np.float32(1.0) / np.float32(config.hidden_size))),
         "ATTENTION_SCALE": c_float(attention.scale),
+        "KV_F16": int(kv == "f16"),
         "KV_Q8": int(kv == "q8"),
         "QUANT_GROUPS": state.quant_groups,
         "QUANT_BYTES": state.quant_bytes,

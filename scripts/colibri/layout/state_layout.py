@@ -11,7 +11,7 @@ from colibri.model import ModelConfig
 from colibri.quantise import Policy
 
 HEADER_BYTES = 64
-Kv = Literal["f32", "q8"]
+Kv = Literal["f32", "f16", "q8"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ def state_layout(config: ModelConfig, policy: Policy, kv: Kv, kernels: KernelLay
     quant, groups = _quantised_input(config, policy, kernels)
     fixed = HEADER_BYTES + 4 * n_floats + 4 * groups * (quant > 0) + quant
     n_cached = 2 * len(config.layers) * config.max_seq
-    kv_bytes = n_cached * k * 4 if kv == "f32" else n_cached * (4 * a.n_kv_heads + k)
+    row = {"f32": 4 * k, "f16": 2 * k, "q8": 4 * a.n_kv_heads + k}
+    kv_bytes = n_cached * row[kv]
     total = align_up(fixed + kv_bytes, 16)
     return StateLayout(total - kv_bytes, kv_bytes, quant, groups)
 
