@@ -40,6 +40,17 @@
 #define COLIBRI_ISA_WIDE_PRODUCT 0
 #endif
 
+/* value, of which the compiler knows nothing any more. Where a core has no conditional select, clang recognises a mask made from a
+ * borrow and branches on it; on Arm and AArch64 it selects, and hiding the mask there would only cost instructions.
+ */
+static inline uint32_t colibri_hide(uint32_t value)
+{
+#if defined(__clang__) && !defined(__arm__) && !defined(__aarch64__)
+    __asm__("" : "+r"(value));
+#endif
+    return value;
+}
+
 /* COLIBRI_ISA_ARMV7M: Cortex-M3 and all above it: Thumb-2 on 32 bits. */
 #if defined(__thumb2__) && defined(__ARM_ARCH) && __ARM_ARCH >= 7
 #define COLIBRI_ISA_ARMV7M 1

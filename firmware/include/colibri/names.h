@@ -20,6 +20,7 @@
 #define colibri_rewind COLIBRI_NAME(rewind)
 #define colibri_forward COLIBRI_NAME(forward)
 #define colibri_step COLIBRI_NAME(step)
+#define colibri_selftest COLIBRI_NAME(selftest)
 #define colibri_rng_seed COLIBRI_NAME(rng_seed)
 #define colibri_sample COLIBRI_NAME(sample)
 #define colibri_status_name COLIBRI_NAME(status_name)
