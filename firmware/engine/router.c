@@ -14,7 +14,8 @@ void colibri_router_logits(const colibri_model_t *model, colibri_state_t *state,
 }
 
 /* TOP_K passes, each for the best expert that comes after the last one chosen in the order (logit descending, id rising): no
- * marks, so the logits stay, and no branch. The first pass comes after a key that no logit has.
+ * marks, so the logits stay, and no branch. The first pass comes after a key that no logit has. The chosen logits come back from their
+ * keys: loading them would be an access whose address depends on the choice.
  */
 void colibri_route(int32_t *ids, float *weights, const float *logits)
 {
@@ -32,7 +33,7 @@ void colibri_route(int32_t *ids, float *weights, const float *logits)
             best_id = colibri_select(better, e, best_id);
         }
         ids[j] = (int32_t)best_id;
-        weights[j] = logits[best_id];
+        weights[j] = colibri_from_order_key(best_key);
         last_key = best_key;
         last_id = best_id;
     }

@@ -70,7 +70,32 @@ class Armv7em:
         return signed(digit, 4) if lane == 3 else digit - 8, scale, m[start + 2 * up(here, 8) + lane]
 
 
-LAYOUTS = {1: Portable, 2: Armv7em}
+class Mve:
+    """3: blocks of eight rows, the last with what is left; in them steps of 16 bytes of each row."""
+
+    @staticmethod
+    def bytes(kind: str, group: int, rows: int, cols: int) -> int:
+        groups = -(-cols // group) if group else 1
+        return Mve.row_bytes(kind, cols) * rows + rows * (4 * groups if kind == "q8" else 4 + groups)
+
+    @staticmethod
+    def row_bytes(kind: str, cols: int) -> int:
+        return up(cols, 16) if kind == "q8" else up(cols, 32) // 2
+
+    @staticmethod
+    def element(m: memoryview, kind: str, group: int, rows: int, cols: int, r: int, c: int) -> tuple[int, float, int]:
+        size, groups, g = Mve.row_bytes(kind, cols), -(-cols // group) if group else 1, c // group if group else 0
+        first, scales = r // 8 * 8, rows * size
+        in_block = min(rows - first, 8)
+        step, i = divmod(c, 16 if kind == "q8" else 32)
+        byte = m[first * size + (step * in_block + r - first) * 16 + i % 16]
+        of_group = first * groups + g * in_block + r - first
+        if kind == "q8":
+            return signed(byte, 8), f32(m, scales + 4 * of_group), 1
+        return signed(byte >> i // 16 * 4 & 15, 4), f32(m, scales + 4 * r), m[scales + 4 * rows + of_group]
+
+
+LAYOUTS = {1: Portable, 2: Armv7em, 3: Mve}
 
 
 def signed(value: int, bits: int) -> int:

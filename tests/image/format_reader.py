@@ -99,7 +99,8 @@ class Reader:
         cursor = self.header["dense_offset"]
         for name in self.dense_order():
             cursor = self._put(name, cursor)
-        assert up(cursor, 16) == self.header["dense_offset"] + self.header["dense_bytes"]
+        self.selftest = struct.unpack_from("<8i8I", self.image, up(cursor, 16))
+        assert up(cursor, 16) + 64 == self.header["dense_offset"] + self.header["dense_bytes"]
         for i, (offset, n_bytes, _) in enumerate(self.experts):
             layer, index = divmod(i, max(self.header["n_experts"], 1))
             block = f"experts.{index}" if self.header["n_experts"] else "ffn"

@@ -5,19 +5,21 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from colibri.boards import KERNEL_SETS
+from colibri.cli.workflow import golden_of
 from colibri.folder import Folder
 from colibri.image import kernel_layouts
 from colibri.quantise import Policy, store
 
 from .format_layouts import LAYOUTS
 from .format_reader import Reader
-from .packs import Packs, checkpoint
+from .packs import Packs, checkpoint, settings
 
 MIXED = "embedding=bf16,attention=q8:32,experts=q4,head=f16,default=q8"
 DENSE = "embedding=f16,attention=q4:row,dense=q8:64,head=bf16,default=f32"
@@ -95,6 +97,9 @@ def test_everything_between_the_numbers_is_zero(packs: Packs, name: str, quant: 
         scales, n_bytes = b.offset + scales_offset, b.bytes - scales_offset
         assert not any(covered[scales : scales + n_bytes])
         covered[scales : scales + n_bytes] = b"\1" * n_bytes
+    vector = read.header["dense_offset"] + read.header["dense_bytes"] - 64
+    assert not any(covered[vector : vector + 64])
+    covered[vector : vector + 64] = b"\1" * 64
     image = np.frombuffer(read.image, dtype=np.uint8)
     assert not image[np.frombuffer(covered, dtype=np.uint8) == 0].any()
 
@@ -148,6 +153,36 @@ def test_config_hash_is_that_of_the_header_text(packs: Packs, name: str) -> None
     assert reader(folder).header["config_hash"] == digest
     words = ", ".join(f"0x{int.from_bytes(digest[i : i + 4], 'little'):08X}u" for i in range(0, 16, 4))
     assert f"#define COLIBRI_CONFIG_HASH_WORDS {{ {words} }}" in lines
+
+
+@pytest.mark.parametrize(("name", "max_seq"), [("mixtral_odd", None), ("llama", None), ("mixtral", 1), ("mixtral", 7)])
+def test_the_self_test_vector_is_the_golden_models_answer(packs: Packs, name: str, max_seq: int | None) -> None:
+    folder = packs.folder(name, "q8", ids=(1,), max_seq=max_seq)
+    vector = reader(folder).selftest
+    n = min(8, max_seq or 8)
+    ids, crcs = list(vector[:n]), list(vector[8 : 8 + n])
+    assert list(vector[n:8]) == [-1] * (8 - n)
+    assert list(vector[8 + n :]) == [0] * (8 - n)
+    logits = golden_of(folder).forward(ids).logits  # one call, where the vector was made token by token
+    assert crcs == [zlib.crc32(row.astype("<f4").tobytes()) for row in logits]
+    assert len(set(crcs)) == n
+
+
+def test_a_vector_ends_where_a_value_leaves_the_range(packs: Packs) -> None:
+    def overflowing(tensors: dict[str, np.ndarray]) -> None:
+        """The fourth token alone has something in the first element, which the first norm makes too large."""
+        embedding = tensors["model.embed_tokens.weight"]
+        embedding[:, 0] = 0
+        embedding[whole.selftest[3]] = np.eye(1, embedding.shape[1])
+        tensors["model.layers.0.input_layernorm.weight"][0] = 2.0**49
+
+    whole = reader(packs.folder("mixtral", "f32"))
+    assert whole.selftest[3] not in whole.selftest[:3]
+    folder = packs.pack(packs.doctored("mixtral", overflowing), settings("f32"))
+    vector = reader(folder).selftest
+    assert vector[:3] == whole.selftest[:3]
+    assert vector[3:8] == (-1,) * 5
+    assert vector[11:] == (0,) * 5
 
 
 def test_tensor_hashes_of_the_manifest_are_of_the_canonical_form(packs: Packs) -> None:

@@ -52,6 +52,8 @@ def sizes(config: ModelConfig, policy: Policy, kernels: str = "portable") -> dic
             segments = -(-cols // 512) if (kind, group) == ("q4", "row") else groups
             stored_rows, scales = up(rows, 4), 0
             row_bytes += 4 * groups if kind == "q8" else segments + 4
+        if kernels == "mve" and kind in ("q8", "q4"):
+            row_bytes = up(cols, 16) if kind == "q8" else up(cols, 32) // 2
         found[name] = Sizes(rows, cols, stored_rows, row_bytes, scales, information)
     return found
 

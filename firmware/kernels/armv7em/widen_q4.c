@@ -8,6 +8,7 @@ void colibri_widen_q4_armv7em(float *out, const colibri_matrix_t *matrix, const 
 {
     const uint32_t group = matrix->group != 0 ? matrix->group : COLIBRI_SEGMENT_UNITS * 8;
     const uint32_t lane = row % 4;
+    const uint32_t sign = 8u & colibri_mask_equal(lane, 3);
     const uint8_t *block = weights + (size_t)(row / 4) * 4 * matrix->row_bytes;
     const float row_scale = ((const float *)(const void *)(block + (size_t)4 * matrix->row_bytes - 16))[lane];
     for (uint32_t begin = 0; begin < matrix->cols; begin += group) {
@@ -17,8 +18,7 @@ void colibri_widen_q4_armv7em(float *out, const colibri_matrix_t *matrix, const 
         for (uint32_t i = 0; i < n; i++) {
             uint32_t digit = (uint32_t)block[(size_t)i * 2 + lane / 2] >> lane % 2 * 4 & 15u;
             /* the highest digit of a halfword is in two's complement, the others are 8 too large */
-            int32_t q = lane == 3 ? (int32_t)(digit ^ 8u) - 8 : (int32_t)digit - 8;
-            out[begin + i] = colibri_snap((float)q * scale);
+            out[begin + i] = colibri_snap((float)((int32_t)(digit ^ sign) - 8) * scale);
         }
         block += (size_t)COLIBRI_PAD8(n) * 2 + 4;
     }
