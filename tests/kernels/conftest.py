@@ -9,7 +9,7 @@ import pytest
 
 from colibri.boards import load_board
 
-from .program import Program, build_program
+from .program import Kv, Program, build_program
 
 Programs = Callable[..., Program]
 
@@ -18,11 +18,13 @@ Programs = Callable[..., Program]
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
     built: dict[tuple[str, ...], Program] = {}
 
-    def build(board: str, kernels: str, toolchain: str = "gcc", opt: str = "2") -> Program:
-        key = (board, kernels, toolchain, opt)
+    def build(
+        board: str, kernels: str, toolchain: str = "gcc", opt: str = "2", *, main: str = "program.c", kv: Kv = "f32"
+    ) -> Program:
+        key = (board, kernels, toolchain, opt, main, kv)
         if key not in built:
             folder = tmp_path_factory.mktemp("-".join(key))
-            built[key] = build_program(load_board(board), kernels, toolchain, opt, folder)
+            built[key] = build_program(load_board(board), kernels, toolchain, opt, folder, main, kv)
         return built[key]
 
     return build

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds program.c with one kernel set, with the flags of colibri build, and asks it for products."""
+"""Builds an application of this folder with one kernel set and the flags of colibri build; asks program.c for products."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from colibri.data import data_path
 from colibri.image.kernel_layouts import layout_of
 from colibri.image.matrix import DTYPE_IDS, Matrix, matrix_bytes
 from colibri.image.placement import lay_out
-from colibri.layout.state_layout import state_layout
+from colibri.layout.state_layout import Kv, state_layout
 from colibri.quantise import Policy, Stored
 from colibri_sim.qemu.counter import count
 from colibri_sim.qemu.frames import END, encode
@@ -27,7 +27,6 @@ from image.packs import checkpoint
 
 F = np.float32
 F32Array = npt.NDArray[np.float32]
-MAIN = Path(__file__).with_name("program.c")
 UNWRITTEN = F(99)
 MARKERS = ("kernel_begin", "kernel_quantised", "kernel_end")
 
@@ -75,25 +74,28 @@ class Program:
         return [(q - b, e - q) for b, q, e in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=False)]
 
 
-def model_config(kernels: str) -> str:
-    """model_config.h with every integer format; the dimensions are of no importance here."""
+def model_config(kernels: str, kv: Kv) -> str:
+    """model_config.h with every integer format and one KV cache; the dimensions are of no importance here."""
     config, policy = checkpoint("mixtral").model.config, Policy.parse("q8")
     layout = layout_of(kernels)
-    state = state_layout(config, policy, "f32", layout)
+    state = state_layout(config, policy, kv, layout)
     policy = policy.resolve(config)
-    macros = config_macros(config, policy, lay_out(config, policy, 64, layout), state, "f32")
+    macros = config_macros(config, policy, lay_out(config, policy, 64, layout), state, kv)
     formats = ("F32", "Q8", "Q8_GROUP", "Q4")
     macros = [m for m in macros if "COLIBRI_USE_" not in m]
     macros += [f"#define COLIBRI_USE_{f} {int(f in formats)}" for f in (*formats, "BF16", "F16")]
     return config_header(macros, title="every integer format", weights_address=0, prefix=None)
 
 
-def build_program(board: Board, kernels: str, toolchain: str, opt: str, folder: Path) -> Program:
+def build_program(
+    board: Board, kernels: str, toolchain: str, opt: str, folder: Path, main: str = "program.c", kv: Kv = "f32"
+) -> Program:
+    """Build an application of this folder."""
     found = find_toolchain(board, toolchain)  # type: ignore[arg-type]
     firmware = data_path("firmware")
-    (folder / "model_config.h").write_text(model_config(kernels))
+    (folder / "model_config.h").write_text(model_config(kernels, kv))
     sets = dict.fromkeys(("portable", kernels))
-    sources = [MAIN, *board.sources, *(firmware / "kernels").glob("*.c")]
+    sources = [Path(__file__).with_name(main), *board.sources, *(firmware / "kernels").glob("*.c")]
     sources += [path for name in sets for path in (firmware / "kernels" / name).glob("*.[cS]")]
 
     def compiled(source: Path) -> str:

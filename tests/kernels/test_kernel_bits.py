@@ -20,6 +20,7 @@ BUILDS = [
     ("mps2-an500", "armv7em", "llvm", "2"),
     ("mps2-an505", "armv7em", "gcc", "2"),
     ("mps2-an505", "armv7em", "llvm", "2"),
+    *(("mps3-an547", "mve", toolchain, opt) for toolchain in ("gcc", "llvm") for opt in ("0", "2")),
 ]
 
 

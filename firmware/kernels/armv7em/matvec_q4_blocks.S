@@ -12,7 +12,7 @@
 
 #if COLIBRI_USE_Q4
 
-#include "float.inc"
+#include "store.h"
 
     .syntax unified
     .thumb

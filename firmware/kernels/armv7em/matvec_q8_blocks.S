@@ -12,8 +12,8 @@
 
 #if COLIBRI_USE_Q8
 
-#include "float.inc"
-#include "q8_unit.inc"
+#include "store.h"
+#include "q8_unit.h"
 
     .syntax unified
     .thumb

@@ -10,7 +10,7 @@
 
 #if COLIBRI_USE_Q8_GROUP
 
-#include "q8_unit.inc"
+#include "q8_unit.h"
 
     .syntax unified
     .thumb

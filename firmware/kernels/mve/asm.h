@@ -26,17 +26,23 @@
     .size \name, . - \name
 .endm
 
-/* q = snap(q) of docs/NUMERICS.md, section 2; t is lost, limit is a register with SNAP_BITS. */
-.macro SNAP q, t, limit
-    vabs.f32 \t, \q
-    vpt.f32 lt, \t, \limit
-    veort \q, \q, \q
+/* snap of docs/NUMERICS.md, section 2: MVE flushes subnormals, so that x * 2**-86 is a zero exactly where |x| < 2**-40; times 2**86
+ * it is x again, and the sum with +0.0 makes +0.0 of -0.0. */
+.macro SNAP_BEGIN up, down, zero
+    mov \zero, #UP_BITS
+    vdup.32 \up, \zero
+    mov \zero, #0
+    mov \down, #DOWN_BITS
 .endm
 
-/* The same where no lane is negative. */
-.macro SNAP_POSITIVE q, limit
-    vpt.f32 lt, \q, \limit
-    veort \q, \q, \q
+.macro SNAP q, up, down, zero
+    vmul.f32 \q, \q, \down
+    vfmas.f32 \q, \up, \zero
+.endm
+
+/* vcvtb.f32.f16 of the vector of a number to itself, exact, subnormals included. As a word, because GNU as 2.40 encodes another register than q0 wrongly. */
+.macro WIDEN_HALF q
+    .inst.w 0xfe3f0e01 | \q << 13 | \q << 1
 .endm
 
 /* dot8 of docs/NUMERICS.md, section 4, lanes 0 to 3 in q0 and 4 to 7 in q1. The last n elements, 1 to 7, of two float vectors:

@@ -3,10 +3,12 @@
 #ifndef COLIBRI_MVE_CONSTANTS_H
 #define COLIBRI_MVE_CONSTANTS_H
 
-/* As in coefficients.h. */
+/* As in coefficients.h; binary32 powers of two for snap (asm.h). */
 #define SNAP_BITS 0x2b800000
 #define AMAX_ZERO_BITS 0x2f000000
 #define ONE_BITS 0x3f800000
+#define DOWN_BITS 0x14800000 /* 2**-86 */
+#define UP_BITS 0x6a800000   /* 2**86 */
 
 /* Offsets in colibri_mve_groups_t. */
 #define GROUPS_OUT 0

@@ -6,7 +6,6 @@
 /* uint32_t colibri_dot_bits_mve(const float *a, const float *b, uint32_t n): snap(dot8(a, b)). */
 FUNCTION colibri_dot_bits_mve
     push {r4, lr}
-    mov r12, #SNAP_BITS
     lsrs r3, r2, #3
     vmov.i32 q0, #0
     vmov.i32 q1, #0
@@ -22,7 +21,8 @@ FUNCTION colibri_dot_bits_mve
     beq 3f
     DOT8_TAIL r0, r1, r2
 3:  DOT8_END
-    SNAP q0, q1, r12
+    SNAP_BEGIN q1, r2, r3
+    SNAP q0, q1, r2, r3
     vmov r0, s0
     pop {r4, pc}
 END colibri_dot_bits_mve

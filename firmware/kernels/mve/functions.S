@@ -17,11 +17,12 @@
     ldm lr, {r2-r12}
 .endm
 
-/* q3 = snap(exp(-min(q0, 28))); q0, q1 and q2 are lost. */
+/* q3 = snap(exp(-min(q0, 28))); q0, q1 and q2 are lost. The constant that rounds has 86 added: what is below 2**-40 has become a
+ * subnormal, which the product with 2**86 flushes. */
 .macro EXP
     vminnm.f32 q0, q0, q5
     vmul.f32 q1, q0, r2
-    vadd.f32 q1, q1, r3             /* k in the low bits */
+    vadd.f32 q1, q1, r3             /* k + 86 in the low bits */
     vsub.f32 q2, q1, r3
     vfma.f32 q0, q2, r4
     vfma.f32 q0, q2, r5             /* r */
@@ -34,7 +35,7 @@
     vfmas.f32 q3, q0, r11
     vshl.i32 q1, q1, #23
     vsub.i32 q3, q3, q1
-    SNAP_POSITIVE q3, r12
+    vmul.f32 q3, q3, r12
 .endm
 
 /* void colibri_swiglu_mve(float *g, const float *u, uint32_t n) */
@@ -49,24 +50,33 @@
     vdiv.f32 s14, s14, s6
     vdiv.f32 s15, s15, s7
     vmul.f32 q3, q3, q4
-    SNAP q3, q1, r12
+    vmul.f32 q3, q3, q7
+    vmul.f32 q3, q3, r12            /* snapped but for the sign of a zero */
+.endm
+
+.macro GATE                         /* q0 = snap(q3 * q1) */
+    vmul.f32 q3, q3, q1
+    vmul.f32 q3, q3, q7
+    vmov.i32 q0, #0
+    vfma.f32 q0, q3, r12
 .endm
 
 FUNCTION colibri_swiglu_mve
     push {r2, r4-r11, lr}
-    vpush {d8-d13}
+    vpush {d8-d15}
+    mov r3, #DOWN_BITS
+    vdup.32 q7, r3
     EXP_CONSTANTS
-    ldr lr, [sp, #48]
+    ldr lr, [sp, #64]
     lsrs lr, lr, #2
     beq 2f
 1:  vldrw.u32 q4, [r0]
     SILU
     vldrw.u32 q1, [r1], #16
-    vmul.f32 q3, q3, q1
-    SNAP q3, q1, r12
-    vstrw.32 q3, [r0], #16
+    GATE
+    vstrw.32 q0, [r0], #16
     le lr, 1b
-2:  ldr lr, [sp, #48]
+2:  ldr lr, [sp, #64]
     ands lr, lr, #3
     beq 3f
     vctp.32 lr
@@ -76,22 +86,22 @@ FUNCTION colibri_swiglu_mve
     vctp.32 lr
     vpst
     vldrwt.u32 q1, [r1]
-    vmul.f32 q3, q3, q1
-    SNAP q3, q1, r12
+    GATE
     vctp.32 lr
     vpst
-    vstrwt.32 q3, [r0]
-3:  vpop {d8-d13}
+    vstrwt.32 q0, [r0]
+3:  vpop {d8-d15}
     pop {r2, r4-r11, pc}
 END colibri_swiglu_mve
 
 /* void colibri_softmax_mve(float *z, uint32_t n) */
-.macro DIVIDE                       /* q0 by s16 */
+.macro DIVIDE                       /* q0 by s16, both positive; r2 is 2**-86 */
     vdiv.f32 s0, s0, s16
     vdiv.f32 s1, s1, s16
     vdiv.f32 s2, s2, s16
     vdiv.f32 s3, s3, s16
-    SNAP_POSITIVE q0, r12
+    vmul.f32 q0, q0, r2
+    vmul.f32 q0, q0, r12
 .endm
 
 .macro SUM                          /* of q3, in order */
@@ -137,7 +147,8 @@ FUNCTION colibri_softmax_mve
     vpst
     vldrwt.u32 q3, [r1]             /* zero past the end */
     SUM
-5:  ldr lr, [sp, #64]
+5:  mov r2, #DOWN_BITS
+    ldr lr, [sp, #64]
     lsrs lr, lr, #2
     beq 7f
 6:  vldrw.u32 q0, [r0]

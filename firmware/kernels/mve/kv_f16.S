@@ -6,11 +6,6 @@
 #define MIX colibri_mix_f16_mve
 #define KV_BYTES 2
 
-/* vcvtb.f32.f16 q, q. As a word, because GNU as 2.40 encodes another register than q0 wrongly. */
-.macro WIDEN_HALF q
-    .inst.w 0xfe3f0e01 | \q << 13 | \q << 1
-.endm
-
 .macro KV_LOAD q, from, at
     vldrh.u32 q\q, [\from, #8 * \at]
     WIDEN_HALF \q

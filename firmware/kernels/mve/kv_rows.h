@@ -96,10 +96,10 @@ FUNCTION SCORES
 
 6:  ldrd r0, r2, [sp, #64]
     ldr r4, [r2, #KV_N_ROWS]
-    mov r12, #SNAP_BITS
+    SNAP_BEGIN q1, r12, r3
     dlstp.32 lr, r4
 7:  vldrw.u32 q0, [r0]
-    SNAP q0, q1, r12
+    SNAP q0, q1, r12, r3
     vstrw.32 q0, [r0], #16
     letp lr, 7b
     vpop {d8-d15}
@@ -136,11 +136,11 @@ FUNCTION MIX
     add r3, r5
     vfma.f32 q3, q5, r8
     le lr, 2b
-    mov r12, #SNAP_BITS
-    SNAP q0, q4, r12
-    SNAP q1, q4, r12
-    SNAP q2, q4, r12
-    SNAP q3, q4, r12
+    SNAP_BEGIN q4, r12, r8
+    SNAP q0, q4, r12, r8
+    SNAP q1, q4, r12, r8
+    SNAP q2, q4, r12, r8
+    SNAP q3, q4, r12, r8
     vstrw.32 q0, [r0], #16
     vstrw.32 q1, [r0], #16
     vstrw.32 q2, [r0], #16
@@ -166,8 +166,8 @@ FUNCTION MIX
     add r3, r5
     vfma.f32 q0, q4, r8
     le lr, 5b
-    mov r12, #SNAP_BITS
-    SNAP q0, q4, r12
+    SNAP_BEGIN q4, r12, r8
+    SNAP q0, q4, r12, r8
     vctp.32 r6
     vpst
     vstrwt.32 q0, [r0], #16

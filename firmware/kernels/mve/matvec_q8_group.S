@@ -31,16 +31,17 @@
  */
 FUNCTION colibri_q8_group_blocks_mve
     push {r0, r4-r11, lr}
-    vpush {d8-d9}
+    vpush {d8-d11}
+    SNAP_BEGIN q5, r2, r4
     ldr r1, [r0, #GROUPS_W]
     ldr r7, [r0, #GROUPS_SCALES]
     ldr r11, [r0, #GROUPS_X_END]
-1:  ldr r0, [sp, #16]
+1:  ldr r0, [sp, #32]
     ldr r3, [r0, #GROUPS_X]
     ldr r9, [r0, #GROUPS_X_SCALES]
     vmov.i32 q3, #0
     vmov.i32 q4, #0
-2:  ldr r0, [sp, #16]
+2:  ldr r0, [sp, #32]
     ldr r5, [r0, #GROUPS_GROUP]
     add r5, r3
     cmp r5, r11
@@ -68,10 +69,11 @@ FUNCTION colibri_q8_group_blocks_mve
     cmp r3, r11
     bne 2b
 
-    mov r2, #SNAP_BITS
-    SNAP q3, q0, r2
-    SNAP q4, q1, r2
-    ldr r0, [sp, #16]
+    mov r2, #DOWN_BITS
+    mov r4, #0
+    SNAP q3, q5, r2, r4
+    SNAP q4, q5, r2, r4
+    ldr r0, [sp, #32]
     ldr r2, [r0, #GROUPS_OUT]
     vstrw.32 q3, [r2], #16
     vstrw.32 q4, [r2], #16
@@ -80,7 +82,7 @@ FUNCTION colibri_q8_group_blocks_mve
     subs r2, #1
     str r2, [r0, #GROUPS_N]
     bne.w 1b
-    vpop {d8-d9}
+    vpop {d8-d11}
     pop {r0, r4-r11, pc}
 END colibri_q8_group_blocks_mve
 

@@ -71,6 +71,9 @@ COLIBRI_STATIC_ASSERT(SNAP_BITS == COLIBRI_SNAP_BITS && sizeof(void *) == 4 && o
                           offsetof(colibri_mve_groups_t, block_rows) == GROUPS_BLOCK_ROWS,
                       "constants.h");
 
+void colibri_f32_rows_mve(float *out, const uint8_t *w, const float *x, uint32_t n_steps, uint32_t n_rows, uint32_t row_bytes);
+void colibri_bf16_rows_mve(float *out, const uint8_t *w, const float *x, uint32_t n_steps, uint32_t n_rows, uint32_t row_bytes);
+void colibri_f16_rows_mve(float *out, const uint8_t *w, const float *x, uint32_t n_steps, uint32_t n_rows, uint32_t row_bytes);
 void colibri_q8_blocks_mve(float *out, const uint8_t *w, const int8_t *x, uint32_t n_steps, uint32_t n_blocks);
 void colibri_q8_rows_mve(float *out, const uint8_t *w, const int8_t *x, uint32_t n_steps, uint32_t step_bytes, uint32_t n_rows);
 void colibri_q8_group_blocks_mve(colibri_mve_groups_t *job);
@@ -103,6 +106,7 @@ void colibri_mix_f32_mve(float *o, const float *p, const colibri_kv_rows_t *valu
 void colibri_mix_f16_mve(float *o, const float *p, const colibri_kv_rows_t *values);
 void colibri_mix_q8_mve(float *o, const float *p, const colibri_kv_rows_t *values);
 void colibri_narrow_f16_mve(uint16_t *out, const float *x, uint32_t n);
+colibri_matvec_fn colibri_matvec_f32_mve, colibri_matvec_bf16_mve, colibri_matvec_f16_mve;
 colibri_matvec_fn colibri_matvec_q8_mve, colibri_matvec_q8_group_mve, colibri_matvec_q4_mve;
 colibri_widen_fn colibri_widen_q8_mve, colibri_widen_q4_mve;
 colibri_quantise_vector_fn colibri_quantise_vector_mve;

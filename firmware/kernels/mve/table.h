@@ -5,6 +5,9 @@
 
 #include "mve.h"
 
+#define COLIBRI_KERNEL_MATVEC_F32 colibri_matvec_f32_mve
+#define COLIBRI_KERNEL_MATVEC_BF16 colibri_matvec_bf16_mve
+#define COLIBRI_KERNEL_MATVEC_F16 colibri_matvec_f16_mve
 #define COLIBRI_KERNEL_MATVEC_Q8 colibri_matvec_q8_mve
 #define COLIBRI_KERNEL_MATVEC_Q8_GROUP colibri_matvec_q8_group_mve
 #define COLIBRI_KERNEL_MATVEC_Q4 colibri_matvec_q4_mve

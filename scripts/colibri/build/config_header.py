@@ -69,6 +69,7 @@ def _matrices(config: ModelConfig, layout: ImageLayout) -> dict[str, object]:
     }
     places = {"EMBEDDING": "embed.weight", "HEAD": head, "FINAL_NORM": "final_norm.weight", "INV_FREQ": INV_FREQ}
     values |= {f"OFFSET_{macro}": f"{blocks[name].offset}u" for macro, name in places.items()}
+    values["OFFSET_SELFTEST"] = f"{layout.selftest_offset}u"
     in_layer = ["attn_norm", "attn.q", "attn.k", "attn.v", "attn.o", "ffn_norm", *(["router"] if moe else [])]
     rows = [
         _braces(f"{blocks[f'layers.{n}.{name}.weight'].offset}u" for name in in_layer)[:-2]

@@ -14,14 +14,13 @@ from colibri.build.products import write_products
 from colibri.build.toolchain import OptLevel, Toolchain, find_toolchain, run
 from colibri.data import data_path
 from colibri.errors import UsageError
-from colibri.folder import IMAGE, Folder
+from colibri.folder import BUILD, IMAGE, Folder
 from colibri.layout.budget import budget_key
 from colibri.output import replaced_folder
 
 App = Literal["generate", "verify", "bench", "kernels", "lib"]
 """`kernels` is for `colibri bench --kernels` alone: no firmware of a model."""
 SCHEMA_VERSION = 1
-RECORD = "build.json"
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def build(folder: Folder, board: Board, options: BuildOptions) -> Path:
         )
     toolchain = find_toolchain(board, options.toolchain)
     target = folder.path / output_name(options)
-    with replaced_folder(target, RECORD) as work:
+    with replaced_folder(target, BUILD) as work:
         objects = _compile(work, folder, board, toolchain, options)
         if options.app == "lib":
             record = _archive(work, toolchain, objects)
@@ -63,7 +62,7 @@ def build(folder: Folder, board: Board, options: BuildOptions) -> Path:
         for item in objects:
             item.unlink()
         record = {**_identity(folder, board, toolchain, options), **record}
-        (work / RECORD).write_text(json.dumps(record, indent=1) + "\n")
+        (work / BUILD).write_text(json.dumps(record, indent=1) + "\n")
     return target
 
 

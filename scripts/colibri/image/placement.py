@@ -9,6 +9,7 @@ from functools import cached_property
 from colibri.image.format import ENTRY, FIXED_BYTES, PAGE_BYTES
 from colibri.image.kernel_layouts import ALIGN_BYTES, PORTABLE, KernelLayout, align_up
 from colibri.image.matrix import Matrix
+from colibri.image.selftest import BYTES as SELFTEST_BYTES
 from colibri.model import ModelConfig
 from colibri.quantise import Format, Policy
 
@@ -43,11 +44,12 @@ class Expert:
 
 @dataclass(frozen=True)
 class ImageLayout:
-    """Every offset of an image. Blocks are in rising order and do not overlap."""
+    """Every offset of an image. Blocks are in rising order and do not overlap; the self-test vector ends the dense part."""
 
     header_bytes: int
     dense_bytes: int
     image_bytes: int
+    selftest_offset: int
     blocks: tuple[Block, ...]
     experts: tuple[Expert, ...]
     kernels: KernelLayout = PORTABLE
@@ -62,6 +64,7 @@ class ImageLayout:
         parts = {"header": FIXED_BYTES + ENTRY.size * len(self.experts)}
         for block in self.blocks:
             parts[block.part] = parts.get(block.part, 0) + block.matrix.stored_bytes()
+        parts["tables"] += SELFTEST_BYTES
         parts["padding"] = self.image_bytes - sum(parts.values())
         return parts
 
@@ -90,6 +93,8 @@ def lay_out(config: ModelConfig, policy: Policy, expert_align: int, kernels: Ker
             place(name, shape, policy.format_of(name), _part(name))
     inv_freq = config.layers[0].attention.rope.inv_freq
     place(INV_FREQ, (len(inv_freq),), Format("f32"), "tables")
+    selftest_offset = align_up(cursor, ALIGN_BYTES)
+    cursor = selftest_offset + SELFTEST_BYTES
     dense_bytes = align_up(cursor, ALIGN_BYTES) - header_bytes
 
     experts: list[Expert] = []
@@ -103,7 +108,8 @@ def lay_out(config: ModelConfig, policy: Policy, expert_align: int, kernels: Ker
                 place(name, shapes[name], policy.format_of(name), _part(name))
             cursor = align_up(cursor, ALIGN_BYTES)
             experts.append(Expert(n, j, start, cursor - start))
-    return ImageLayout(header_bytes, dense_bytes, align_up(cursor, PAGE_BYTES), tuple(blocks), tuple(experts), kernels)
+    image_bytes = align_up(cursor, PAGE_BYTES)
+    return ImageLayout(header_bytes, dense_bytes, image_bytes, selftest_offset, tuple(blocks), tuple(experts), kernels)
 
 
 def _in_expert(name: str) -> bool:

@@ -3,18 +3,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from colibri.audit.elf import Elf
 from colibri.boards import Board
-from colibri.build.firmware import RECORD
 from colibri.cli import render, targets
 from colibri.cli.bench.report import Build
 from colibri.errors import NoVerdict, UsageError
-from colibri.folder import Folder
+from colibri.folder import Folder, read_build
 from colibri_sim.constant_time import compare, random_prompts
 from colibri_sim.operators import BEGIN, END_OF_TOKEN
 from colibri_sim.qemu.frames import END, Status, Walk, bench_request, message
@@ -64,7 +62,7 @@ def measure(build: Build, timeout: float | None, n_positions: int = N_POSITIONS)
     return {
         "board": board.name,
         "toolchain": build.toolchain,
-        "compiler": json.loads((elf.parent / RECORD).read_text())["compiler"],
+        "compiler": read_build(elf.parent)["compiler"],
         "opt": build.opt,
         "quant": folder.quant,
         "kv": folder.manifest["settings"]["kv"],

@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
 from colibri.boards import Board, Timing
-from colibri.build.firmware import RECORD
 from colibri.cli import render
 from colibri.cli.bench.instructions import measure_tokens
 from colibri.cli.bench.report import SHOWN, Build
 from colibri.errors import UsageError
+from colibri.folder import read_build
 from colibri_sim.cycles import MODELLED, NOT_MODELLED, estimator, source_of
 
 NO_MEMORY = "the memory that holds the weights: this board's description has no flash_read_mb_s"
@@ -57,7 +56,7 @@ def measure(build: Build, timeout: float | None) -> dict[str, Any]:
         "board": board.name,
         "cpu": board.cpu,
         "toolchain": build.toolchain,
-        "compiler": json.loads((measured.elf.parent / RECORD).read_text())["compiler"],
+        "compiler": read_build(measured.elf.parent)["compiler"],
         "opt": build.opt,
         "quant": build.folder.quant,
         "estimate": positions,

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,14 +12,14 @@ from typing import Any
 from colibri.boards import Board
 from colibri.boards.kernel_sets import KERNEL_SETS
 from colibri.build.config_header import config_header, config_macros
-from colibri.build.firmware import RECORD, BuildOptions, build
+from colibri.build.firmware import BuildOptions, build
 from colibri.build.products import ELF
 from colibri.cli import render
 from colibri.cli.bench.functions import function_names
 from colibri.cli.bench.kernel_cases import Case, Cases, cases_for
 from colibri.data import data_path
 from colibri.errors import NegativeVerdict, NoVerdict
-from colibri.folder import CONFIG, IMAGE, Folder
+from colibri.folder import CONFIG, IMAGE, Folder, read_build
 from colibri.image.kernel_layouts import KernelLayout, layout_of
 from colibri.image.placement import lay_out
 from colibri.importers import load
@@ -55,7 +54,7 @@ def measure(board: Board, toolchain: str, opt: str, jobs: int, timeout: float | 
             temporary = tempfile.TemporaryDirectory(prefix="colibri-")
         with temporary as place:
             elf, cases = _built(board, kernels, toolchain, opt, jobs, Path(place))
-            compiler = json.loads((elf.parent / RECORD).read_text())["compiler"]
+            compiler = read_build(elf.parent)["compiler"]
             counted = _counted(board, elf, cases, Path(place) / IMAGE, timeout)
             names = function_names(elf)
             written[kernels] = [one.written for one in counted]

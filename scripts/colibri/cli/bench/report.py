@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from colibri.boards import Board
-from colibri.build.firmware import RECORD
 from colibri.cli import render, targets
 from colibri.cli.bench.macs import groups, macs
-from colibri.folder import Folder
+from colibri.folder import Folder, read_build
 
 POSITIONS = 65
 SHOWN = (0, 31, 64)
@@ -39,7 +37,7 @@ def result(build: Build, counted: dict[str, Any], *, n_positions: int, simulator
     """The JSON of one board and toolchain; `counted` are the fields that say what was measured."""
     folder = build.folder
     product = targets.built(folder, build.board, "generate", build.toolchain, build.opt, build.jobs, simulator)
-    record, plan = json.loads((product.parent / RECORD).read_text()), folder.manifest["plan"]
+    record, plan = read_build(product.parent), folder.manifest["plan"]
     constants = folder.constants()
     planned = {name: part["bytes"] for name, part in plan["ram"]["parts"].items()}
     return {

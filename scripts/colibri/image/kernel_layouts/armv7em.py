@@ -28,19 +28,17 @@ class Armv7emLayout(PortableLayout):
 
     def row_bytes(self, format_: Format, cols: int) -> int:
         """A quarter of a block: elements, scales and multipliers."""
+        if not format_.is_integer:
+            return super().row_bytes(format_, cols)
         groups = len(_starts(format_, cols))
-        if format_.kind == "q8":
-            return pad8(cols) + 4 * groups
-        if format_.kind == "q4":
-            return pad8(cols) // 2 + groups + 4
-        return super().row_bytes(format_, cols)
+        return {"q8": pad8(cols) + 4 * groups, "q4": pad8(cols) // 2 + groups + 4}[format_.kind]
 
     def stored_rows(self, format_: Format, rows: int) -> int:
         """Whole blocks."""
         return align_up(rows, BLOCK_ROWS) if format_.is_integer else rows
 
     def scales_bytes(self, format_: Format, rows: int, cols: int) -> int:
-        """None: they are in the blocks."""
+        """None for integer formats, whose scales are in the blocks; float formats have none."""
         return 0
 
     def quant_bytes(self, format_: Format, cols: int) -> int:
