@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from colibri.axes import Attention
 from colibri.image.format import FORMAT_VERSION
 from colibri.image.matrix import DTYPE_IDS, Matrix
 from colibri.image.placement import INV_FREQ, ImageLayout
@@ -20,7 +21,8 @@ _FORMAT_MACROS = ("F32", "BF16", "F16", "Q8", "Q8_GROUP", "Q4")
 
 def config_macros(config: ModelConfig, policy: Policy, layout: ImageLayout, state: StateLayout, kv: Kv) -> list[str]:
     """The lines that define the model: the canonical configuration, which config_hash covers."""
-    attention, ffn = config.layers[0].attention, config.layers[0].ffn
+    attention, ffn = config.layers[0].mixer, config.layers[0].ffn
+    assert isinstance(attention, Attention) and attention.rope is not None
     router = ffn.router
     values: dict[str, object] = {
         "FORMAT_VERSION": f"{FORMAT_VERSION}u",
@@ -40,7 +42,7 @@ def config_macros(config: ModelConfig, policy: Policy, layout: ImageLayout, stat
         "ROTARY_DIM": attention.rope.rotary_dim,
         "ROPE_ADJACENT": int(attention.rope.pairing == "adjacent"),
         "WINDOW": attention.window or 0,
-        "NORM_EPS": c_float(config.norm_eps),
+        "NORM_EPS": c_float(config.final_norm.eps),
         "NORM_RN": c_float(float(np.float32(1.0) / np.float32(config.hidden_size))),
         "ATTENTION_SCALE": c_float(attention.scale),
         "KV_F16": int(kv == "f16"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from colibri.axes import Attention
 from colibri.image.format import ENTRY, FIXED_BYTES, PAGE_BYTES
 from colibri.image.kernel_layouts import ALIGN_BYTES, PORTABLE, KernelLayout, align_up
 from colibri.image.matrix import Matrix
@@ -91,7 +92,7 @@ def lay_out(config: ModelConfig, policy: Policy, expert_align: int, kernels: Ker
     for name, shape in shapes.items():
         if not _in_expert(name):
             place(name, shape, policy.format_of(name), _part(name))
-    inv_freq = config.layers[0].attention.rope.inv_freq
+    inv_freq = _inv_freq(config)
     place(INV_FREQ, (len(inv_freq),), Format("f32"), "tables")
     selftest_offset = align_up(cursor, ALIGN_BYTES)
     cursor = selftest_offset + SELFTEST_BYTES
@@ -110,6 +111,12 @@ def lay_out(config: ModelConfig, policy: Policy, expert_align: int, kernels: Ker
             experts.append(Expert(n, j, start, cursor - start))
     image_bytes = align_up(cursor, PAGE_BYTES)
     return ImageLayout(header_bytes, dense_bytes, image_bytes, selftest_offset, tuple(blocks), tuple(experts), kernels)
+
+
+def _inv_freq(config: ModelConfig) -> tuple[float, ...]:
+    mixer = config.layers[0].mixer
+    assert isinstance(mixer, Attention) and mixer.rope is not None
+    return mixer.rope.inv_freq
 
 
 def _in_expert(name: str) -> bool:

@@ -11,6 +11,7 @@ from typing import IO
 
 import numpy as np
 
+from colibri.axes import Attention
 from colibri.image import format as image_format
 from colibri.image.matrix import matrix_bytes
 from colibri.image.placement import INV_FREQ, Block, ImageLayout
@@ -70,7 +71,9 @@ def write_image(
 def _stored(model: Model, policy: Policy, layout: ImageLayout) -> Iterator[tuple[Block, Stored]]:
     for block in layout.blocks:
         if block.name == INV_FREQ:
-            values = np.array([model.config.layers[0].attention.rope.inv_freq], dtype=np.float32)
+            mixer = model.config.layers[0].mixer
+            assert isinstance(mixer, Attention) and mixer.rope is not None
+            values = np.array([mixer.rope.inv_freq], dtype=np.float32)
             yield block, Stored(INV_FREQ, Format("f32"), 1, values.shape[1], values)
         else:
             yield block, store(model.tensors[block.name], policy.format_of(block.name))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from colibri.axes import Attention
 from colibri.image.kernel_layouts import PORTABLE, KernelLayout, align_up, pad8
 from colibri.model import ModelConfig
 from colibri.quantise import Policy
@@ -31,7 +32,8 @@ class StateLayout:
 
 def state_layout(config: ModelConfig, policy: Policy, kv: Kv, kernels: KernelLayout = PORTABLE) -> StateLayout:
     """Size every buffer of the state; the alignment at the end is counted with the activations."""
-    a, f = config.layers[0].attention, config.layers[0].ffn
+    a, f = config.layers[0].mixer, config.layers[0].ffn
+    assert isinstance(a, Attention) and a.rope is not None
     h, q = pad8(config.hidden_size), pad8(a.n_heads * a.head_dim)
     k, width = a.n_kv_heads * a.head_dim, pad8(f.width)
     scratch = pad8(max(config.max_seq, width + max(width, h), 2 * pad8(k)))
