@@ -41,6 +41,18 @@ typedef void colibri_matvec_fn(float *out, const colibri_matrix_t *matrix, const
 /* out[i] = the value used (docs/NUMERICS.md, section 5) of element i of one row, 0 <= i < cols. */
 typedef void colibri_widen_fn(float *out, const colibri_matrix_t *matrix, const uint8_t *weights, uint32_t row);
 
+/* The keys or values of one KV head at n_rows positions in a row, as the cache holds them. The value of an element of f16 is
+ * snap(f32(element)), which only makes +0.0 of -0.0; of q8, snap(f32(element) * scale of its row). MUST: n_rows >= 1.
+ */
+typedef struct colibri_kv_rows {
+    const void *values;    /* float; f16: uint16_t; q8: int8_t */
+    const float *scales;   /* q8: one a row; else NULL */
+    uint32_t n_rows;
+    uint32_t n_cols;       /* the head's dimension, any */
+    uint32_t stride;       /* elements from a row to the next */
+    uint32_t scale_stride; /* scales from a row's to the next row's */
+} colibri_kv_rows_t;
+
 typedef struct colibri_kernels {
     uint32_t layout;
 #if COLIBRI_USE_F32
@@ -68,18 +80,41 @@ typedef struct colibri_kernels {
     colibri_matvec_fn *matvec_q4;
     colibri_widen_fn *widen_q4;
 #endif
-    /* dot8(a, b), n elements, any n. */
+    /* Vectors, of any length n. "In place" means that the first operand is also the result. */
+
+    /* snap(dot8(a, b)); 0 for n = 0. */
     float (*dot)(const float *a, const float *b, uint32_t n);
-    /* y[i] = fma(a, x[i], y[i]). */
+    /* y[i] = fma(a, x[i], y[i]), in place; not snapped. */
     void (*axpy)(float *y, float a, const float *x, uint32_t n);
-    /* The largest colibri_magnitude(x[i]); 0 for n = 0. */
+    /* x[i] = snap(x[i] * a), in place. */
+    void (*scale)(float *x, float a, uint32_t n);
+    /* x[i] = snap(x[i] + y[i]), in place. */
+    void (*add)(float *x, const float *y, uint32_t n);
+    /* out[i] = snap(snap(x[i] * inv) * weights[i]): RMSNorm once its scalar is known. */
+    void (*normalise)(float *out, const float *x, float inv, const float *weights, uint32_t n);
+    /* The largest colibri_magnitude(x[i]), for NaN and infinities too; 0 for n = 0. */
     uint32_t (*absmax)(const float *x, uint32_t n);
     /* n elements to int8 with one scale. */
     void (*quantise)(int8_t *out, float *scale, const float *x, uint32_t n);
-#if COLIBRI_KV_Q8
-    /* dot and axpy whose x is snap(f32(x[i]) * scale). */
-    float (*dot_q8)(const float *a, const int8_t *x, float scale, uint32_t n);
-    void (*axpy_q8)(float *y, float a, const int8_t *x, float scale, uint32_t n);
+    /* Scores to probabilities, in place: m = max z; e[i] = exp(max(snap(z[i] - m), -28)); S = their sum, i rising;
+     * z[i] = snap(e[i] / S). MUST: n >= 1; z finite, without -0.0. */
+    void (*softmax)(float *z, uint32_t n);
+    /* g[i] = snap(silu(g[i]) * u[i]), in place. MUST: g and u snapped and below 2**100. */
+    void (*swiglu)(float *g, const float *u, uint32_t n);
+    /* RoPE of one head, in place: for pair i, x0 = x[step * i] and x1 = x[step * i + distance] become
+     * snap(fma(-x1, sin[i], snap(x0 * cos[i]))) and snap(fma(x0, sin[i], snap(x1 * cos[i]))).
+     * step 1, distance n_pairs: half; step 2, distance 1: adjacent. */
+    void (*rotate)(float *x, const float *cos, const float *sin, uint32_t n_pairs, uint32_t step, uint32_t distance);
+
+    /* Attention over the KV cache, in the model's one format. */
+
+    /* z[t] = snap(dot8(q, k_t)), 0 <= t < n_rows. */
+    void (*scores)(float *z, const float *q, const colibri_kv_rows_t *keys);
+    /* o[d] = +0.0; o[d] = fma(p[t], v_t[d], o[d]), t rising; o[d] = snap(o[d]). */
+    void (*mix)(float *o, const float *p, const colibri_kv_rows_t *values);
+#if COLIBRI_KV_F16
+    /* n elements to binary16, rounded to nearest even. MUST: |x[i]| < 65520. */
+    void (*narrow_f16)(uint16_t *out, const float *x, uint32_t n);
 #endif
 } colibri_kernels_t;
 
@@ -96,9 +131,20 @@ colibri_widen_fn colibri_widen_f32_portable, colibri_widen_bf16_portable, colibr
 colibri_widen_fn colibri_widen_q8_portable, colibri_widen_q4_portable;
 float colibri_dot_portable(const float *a, const float *b, uint32_t n);
 void colibri_axpy_portable(float *y, float a, const float *x, uint32_t n);
+void colibri_scale_portable(float *x, float a, uint32_t n);
+void colibri_add_portable(float *x, const float *y, uint32_t n);
+void colibri_normalise_portable(float *out, const float *x, float inv, const float *weights, uint32_t n);
 uint32_t colibri_absmax_portable(const float *x, uint32_t n);
 void colibri_quantise_portable(int8_t *out, float *scale, const float *x, uint32_t n);
-float colibri_dot_q8_portable(const float *a, const int8_t *x, float scale, uint32_t n);
-void colibri_axpy_q8_portable(float *y, float a, const int8_t *x, float scale, uint32_t n);
+void colibri_softmax_portable(float *z, uint32_t n);
+void colibri_swiglu_portable(float *g, const float *u, uint32_t n);
+void colibri_rotate_portable(float *x, const float *cos, const float *sin, uint32_t n_pairs, uint32_t step, uint32_t distance);
+void colibri_scores_f32_portable(float *z, const float *q, const colibri_kv_rows_t *keys);
+void colibri_scores_q8_portable(float *z, const float *q, const colibri_kv_rows_t *keys);
+void colibri_mix_f32_portable(float *o, const float *p, const colibri_kv_rows_t *values);
+void colibri_mix_q8_portable(float *o, const float *p, const colibri_kv_rows_t *values);
+void colibri_scores_f16_portable(float *z, const float *q, const colibri_kv_rows_t *keys);
+void colibri_mix_f16_portable(float *o, const float *p, const colibri_kv_rows_t *values);
+void colibri_narrow_f16_portable(uint16_t *out, const float *x, uint32_t n);
 
 #endif

@@ -35,11 +35,26 @@ const colibri_kernels_t colibri_kernels = {
 #endif
     .dot = colibri_dot_portable,
     .axpy = colibri_axpy_portable,
+    .scale = colibri_scale_portable,
+    .add = colibri_add_portable,
+    .normalise = colibri_normalise_portable,
     .absmax = colibri_absmax_portable,
     .quantise = colibri_quantise_portable,
+    .softmax = colibri_softmax_portable,
+    .swiglu = colibri_swiglu_portable,
+    .rotate = colibri_rotate_portable,
+#if COLIBRI_KV_F32
+    .scores = colibri_scores_f32_portable,
+    .mix = colibri_mix_f32_portable,
+#endif
+#if COLIBRI_KV_F16
+    .scores = colibri_scores_f16_portable,
+    .mix = colibri_mix_f16_portable,
+    .narrow_f16 = colibri_narrow_f16_portable,
+#endif
 #if COLIBRI_KV_Q8
-    .dot_q8 = colibri_dot_q8_portable,
-    .axpy_q8 = colibri_axpy_q8_portable,
+    .scores = colibri_scores_q8_portable,
+    .mix = colibri_mix_q8_portable,
 #endif
 };
 
