@@ -40,6 +40,13 @@
 #define COLIBRI_ISA_WIDE_PRODUCT 0
 #endif
 
+/* COLIBRI_ISA_DSP: Cortex-M4, M7, and M33 with the DSP extension: two 16-bit products an instruction, and binary32. */
+#if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__ARM_FP) && (__ARM_FP & 4) && !defined(__aarch64__)
+#define COLIBRI_ISA_DSP 1
+#else
+#define COLIBRI_ISA_DSP 0
+#endif
+
 /* The floating-point control register. colibri_fp_enter saves it and sets round to nearest even, no flush to zero, no default
  * NaN, no traps; colibri_fp_leave restores it, exception flags included. The "memory" clobbers keep the computation, which
  * loads and stores the state, between the two. With no FPU there is nothing to do.

@@ -25,10 +25,10 @@ typedef struct colibri_matrix {
     uint32_t scales_offset; /* bytes from the matrix's start to its scales */
 } colibri_matrix_t;
 
-/* What a matrix multiplies: floats for the float formats, int8 and its scales (one, or one a group) for the integer formats. */
+/* What a matrix multiplies: floats for the float formats; for the integer formats what quantise_vector of the same table wrote. */
 typedef struct colibri_vector {
     const float *values;
-    const int8_t *quant;
+    const void *quant;
     const float *quant_scales;
 } colibri_vector_t;
 
@@ -37,6 +37,12 @@ typedef struct colibri_vector {
  */
 typedef void colibri_matvec_fn(float *out, const colibri_matrix_t *matrix, const uint8_t *weights, const colibri_vector_t *x,
                                uint32_t row_begin, uint32_t row_end);
+
+/* x (cols elements) quantised for `matrix`, an integer matrix, in the form that the matvecs of the same table read: one scale a
+ * group for q8:G, one for all else. `quant` is 4-byte aligned; how many bytes of it are written the image's kernel layout says
+ * (scripts/colibri/image/kernel_layouts: quant_bytes).
+ */
+typedef void colibri_quantise_vector_fn(void *quant, float *scales, const colibri_matrix_t *matrix, const float *x);
 
 /* out[i] = the value used (docs/NUMERICS.md, section 5) of element i of one row, 0 <= i < cols. */
 typedef void colibri_widen_fn(float *out, const colibri_matrix_t *matrix, const uint8_t *weights, uint32_t row);
@@ -94,8 +100,13 @@ typedef struct colibri_kernels {
     void (*normalise)(float *out, const float *x, float inv, const float *weights, uint32_t n);
     /* The largest colibri_magnitude(x[i]), for NaN and infinities too; 0 for n = 0. */
     uint32_t (*absmax)(const float *x, uint32_t n);
-    /* n elements to int8 with one scale. */
+#if COLIBRI_QUANT_BYTES > 0
+    colibri_quantise_vector_fn *quantise_vector;
+#endif
+#if COLIBRI_KV_Q8
+    /* n elements to int8 with one scale: what the cache holds. */
     void (*quantise)(int8_t *out, float *scale, const float *x, uint32_t n);
+#endif
     /* Scores to probabilities, in place: m = max z; e[i] = exp(max(snap(z[i] - m), -28)); S = their sum, i rising;
      * z[i] = snap(e[i] / S). MUST: n >= 1; z finite, without -0.0. */
     void (*softmax)(float *z, uint32_t n);
@@ -124,11 +135,12 @@ extern const colibri_kernels_t colibri_kernels;
 /* 1 where the core that runs has what the table needs. */
 uint32_t colibri_kernels_supported(void);
 
-/* Portable implementations, for the tables: another instruction set's table names them for what it does not do better. */
+/* Portable implementations, for the tables: a kernel set takes them for what it does not do better (portable/table.h). */
 colibri_matvec_fn colibri_matvec_f32_portable, colibri_matvec_bf16_portable, colibri_matvec_f16_portable;
 colibri_matvec_fn colibri_matvec_q8_portable, colibri_matvec_q8_group_portable, colibri_matvec_q4_portable;
 colibri_widen_fn colibri_widen_f32_portable, colibri_widen_bf16_portable, colibri_widen_f16_portable;
 colibri_widen_fn colibri_widen_q8_portable, colibri_widen_q4_portable;
+colibri_quantise_vector_fn colibri_quantise_vector_portable;
 float colibri_dot_portable(const float *a, const float *b, uint32_t n);
 void colibri_axpy_portable(float *y, float a, const float *x, uint32_t n);
 void colibri_scale_portable(float *x, float a, uint32_t n);

@@ -39,6 +39,7 @@ _MANIFEST_FIELDS: dict[str, type] = {
     "settings.max_seq": int,
     "settings.weights_address": int,
     "settings.expert_align": int,
+    "settings.kernels": str,
     "config_hash": str,
     "image.bytes": int,
     "image.sha256": str,
@@ -68,6 +69,11 @@ class Folder:
     def quant(self) -> str:
         """Canonical spelling of the quantisation."""
         return str(self.manifest["settings"]["quant"])
+
+    @property
+    def kernels(self) -> str:
+        """The kernel set that its image is laid out for."""
+        return str(self.manifest["settings"]["kernels"])
 
     @property
     def generation(self) -> Generation:

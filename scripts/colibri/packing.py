@@ -94,5 +94,6 @@ def settings_json(plan: Plan, board: Board, settings: Settings) -> dict[str, Any
         "max_seq": plan.config.max_seq,
         "weights_address": plan.weights_address,
         "expert_align": settings.expert_align_bytes(board),
+        "kernels": settings.kernel_set(board),
         "prefix": settings.prefix,
     }

@@ -253,7 +253,7 @@ class Tiny:
             **{f"OFFSET_{name}": value for name, value in offsets.items()},
             "LAYER_OFFSETS": braces(map(braces, layer_rows)), "EXPERT_OFFSETS": braces(map(braces, expert_rows)),
             "EXPERT_BYTES": block[2], "EXPERT_GATE": 0, "EXPERT_UP": block[0], "EXPERT_DOWN": block[1],
-            "QUANT_GROUPS": quant_groups, "QUANT_ELEMS": quant_elems, "STATE_BYTES": self.state_bytes, **c.extra,
+            "QUANT_GROUPS": quant_groups, "QUANT_BYTES": quant_elems, "STATE_BYTES": self.state_bytes, **c.extra,
         }  # fmt: skip
         return "".join(f"#define COLIBRI_{name} {value}\n" for name, value in macros.items())
 

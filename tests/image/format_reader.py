@@ -75,7 +75,7 @@ class Reader:
         values = struct.unpack_from("<" + "".join(code for _, code in HEADER), image)
         self.header: dict[str, Any] = dict(zip((name for name, _ in HEADER), values, strict=True))
         h = self.header
-        assert (h["magic"], h["format_version"], h["kernel_layout"]) == (b"COLIBRI\0", 1, 1)
+        assert (h["magic"], h["format_version"], h["kernel_layout"] in (1, 2)) == (b"COLIBRI\0", 1, True)
         assert (h["image_bytes"], len(image) % 4096, h["header_bytes"] % 4096) == (len(image), 0, 0)
         assert h["header_crc32"] == zlib.crc32(image[:252])
         assert h["weights_crc32"] == zlib.crc32(image[h["header_bytes"] :])

@@ -65,6 +65,7 @@
 #define colibri_matvec_q8_group_portable COLIBRI_NAME(matvec_q8_group_portable)
 #define colibri_matvec_q8_portable COLIBRI_NAME(matvec_q8_portable)
 #define colibri_quantise_portable COLIBRI_NAME(quantise_portable)
+#define colibri_quantise_vector_portable COLIBRI_NAME(quantise_vector_portable)
 #define colibri_rmsnorm COLIBRI_NAME(rmsnorm)
 #define colibri_rope COLIBRI_NAME(rope)
 #define colibri_rope_prepare COLIBRI_NAME(rope_prepare)

@@ -173,9 +173,9 @@ typedef struct colibri_state {
     float rope_cos[COLIBRI_MAX_ROPE_PAIRS];
     float rope_sin[COLIBRI_MAX_ROPE_PAIRS];
 #endif
-#if COLIBRI_QUANT_ELEMS > 0
+#if COLIBRI_QUANT_BYTES > 0
     float quant_scales[COLIBRI_QUANT_GROUPS];
-    int8_t quant[COLIBRI_QUANT_ELEMS];
+    uint32_t quant[COLIBRI_QUANT_BYTES / 4]; /* in the form that the kernels read */
 #endif
     /* The caches: layer by layer, position by position; COLIBRI_LAYER_K_AT(layer) and so on are a layer's first elements. */
 #if COLIBRI_HAS_CONVOLUTION

@@ -10,7 +10,7 @@ import numpy as np
 from colibri.layout.fold import braces, c_float
 from colibri.layout.kinds import ModelTables
 from colibri.build.uses import trace_tensors, uses
-from colibri.image.format import FORMAT_VERSION, LAYOUT_PORTABLE
+from colibri.image.format import FORMAT_VERSION
 from colibri.image.matrix import DTYPE_IDS, Matrix
 from colibri.image.placement import ImageLayout
 from colibri.image.tables import INV_FREQ, ROPE_FACTOR
@@ -36,7 +36,7 @@ def config_macros(config: ModelConfig, layout: ImageLayout, state: StateLayout, 
     ends = {name: found.matrices[blocks[tensor].matrix] for name, tensor in (("EMBEDDING", "embed.weight"), ("HEAD", head))}
     values: dict[str, object] = {
         "FORMAT_VERSION": f"{FORMAT_VERSION}u",
-        "KERNEL_LAYOUT": f"{LAYOUT_PORTABLE}u",
+        "KERNEL_LAYOUT": f"{layout.kernels.id}u",
         "HEADER_BYTES": f"{layout.header_bytes}u",
         "IMAGE_BYTES": f"{layout.image_bytes}u",
         "VOCAB_SIZE": config.vocab_size,
@@ -47,7 +47,7 @@ def config_macros(config: ModelConfig, layout: ImageLayout, state: StateLayout, 
         "KV_F16": int(kv == "f16"),
         "KV_Q8": int(kv == "q8"),
         "QUANT_GROUPS": state.quant_groups,
-        "QUANT_ELEMS": state.quant_elems,
+        "QUANT_BYTES": state.quant_bytes,
         "STATE_BYTES": f"{state.bytes}u",
         "TRACE_TENSORS": trace_tensors(config),
         "EMBEDDING_SCALE": c_float(config.embedding_scale),
@@ -94,5 +94,5 @@ def _format_macro(matrix: Matrix) -> str:
 
 
 def _descriptor(m: Matrix) -> str:
-    numbers = (m.rows, m.cols, DTYPE_IDS[m.format.kind], m.format.group, m.layout, m.row_bytes, m.scales_offset)
+    numbers = (m.rows, m.cols, DTYPE_IDS[m.format.kind], m.format.group, m.layout.id, m.row_bytes, m.scales_offset)
     return braces(f"{n}u" for n in numbers)

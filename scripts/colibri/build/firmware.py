@@ -83,10 +83,11 @@ def _identity(folder: Folder, board: Board, toolchain: Toolchain, options: Build
     }
 
 
-def sources(board: Board, app: App) -> list[Path]:
-    """Every C and assembly source of an application. Raises nothing: boards are checked when they are loaded."""
+def sources(board: Board, app: App, kernels: str) -> list[Path]:
+    """Every C and assembly source of an application, with the kernel set `kernels` and the portable one, on which each builds."""
     firmware = data_path("firmware")
-    patterns = ["engine/*.c", "kernels/*.c", f"kernels/{board.kernels}/*.c"]
+    sets = dict.fromkeys(("portable", kernels))
+    patterns = ["engine/*.c", "kernels/*.c", *(f"kernels/{name}/*.[cS]" for name in sets)]
     if app != "lib":
         patterns += [f"apps/{app}.c", "apps/common/*.c"]
     found = [path for pattern in patterns for path in sorted(firmware.glob(pattern))]
@@ -124,7 +125,7 @@ def _compile(work: Path, folder: Folder, board: Board, toolchain: Toolchain, opt
         return target
 
     with ThreadPoolExecutor(max_workers=options.jobs) as pool:
-        return list(pool.map(one, sources(board, options.app)))
+        return list(pool.map(one, sources(board, options.app, folder.kernels)))
 
 
 def _link(

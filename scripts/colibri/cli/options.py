@@ -164,6 +164,7 @@ _SETTINGS = (
     click.option("--max-seq", type=IntegerType(1), help="Context length in tokens. [the checkpoint's]"),
     click.option("--weights-addr", type=IntegerType(), help="Address of the image. [the board's]"),
     click.option("--expert-align", type=AlignType(), help="line, sector or bytes: where an expert may start. [line]"),
+    click.option("--kernels", metavar="SET", help="Kernel set that the image is laid out for. [the board's]"),
     click.option("--name", "prefix", type=PrefixType(), help="Symbol prefix of this model's C interface."),
 )
 
@@ -175,7 +176,7 @@ def settings_options(function: F) -> F:
     return function
 
 
-SETTING_NAMES = ("quant", "kv", "max_seq", "weights_addr", "expert_align", "prefix")
+SETTING_NAMES = ("quant", "kv", "max_seq", "weights_addr", "expert_align", "kernels", "prefix")
 
 
 def settings_from(values: dict[str, Any]) -> Settings:
@@ -186,6 +187,7 @@ def settings_from(values: dict[str, Any]) -> Settings:
         max_seq=values["max_seq"],
         weights_address=values["weights_addr"],
         expert_align=values["expert_align"] or "line",
+        kernels=values["kernels"],
         prefix=values["prefix"],
     )
 

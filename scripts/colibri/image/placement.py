@@ -11,7 +11,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from colibri.image.format import ENTRY, FIXED_BYTES, PAGE_BYTES
-from colibri.image.matrix import ALIGN_BYTES, Matrix, align_up
+from colibri.image.kernel_layouts import ALIGN_BYTES, PORTABLE, KernelLayout, align_up
+from colibri.image.matrix import Matrix
 from colibri.image.tables import table_sizes
 from colibri.model import ModelConfig
 from colibri.quantise import Format, Policy
@@ -61,6 +62,7 @@ class ImageLayout:
     image_bytes: int
     blocks: tuple[Block, ...]
     experts: tuple[Expert, ...]
+    kernels: KernelLayout = PORTABLE
 
     @cached_property
     def by_name(self) -> dict[str, Block]:
@@ -87,10 +89,11 @@ def owner_of(name: str) -> Owner | None:
     return Owner(int(match[1]), _KIND[match[2]], int(match[3] or 0)) if match else None
 
 
-def lay_out(config: ModelConfig, policy: Policy, expert_align: int) -> ImageLayout:
+def lay_out(config: ModelConfig, policy: Policy, expert_align: int, kernels: KernelLayout = PORTABLE) -> ImageLayout:
     """Place every tensor.
 
     expert_align  bytes, a multiple of 16: each contiguous block starts at a multiple of it
+    kernels       how matrices lie for the kernels that will read them
     """
     shapes = config.tensor_shapes()
     owned = [(owner, list(names)) for owner, names in _by_owner(shapes)]
@@ -102,7 +105,7 @@ def lay_out(config: ModelConfig, policy: Policy, expert_align: int) -> ImageLayo
         nonlocal cursor
         rows, cols = (1, *shape) if len(shape) == 1 else shape
         cursor = align_up(cursor, ALIGN_BYTES)
-        blocks.append(Block(name, part, cursor, Matrix(rows, cols, format_)))
+        blocks.append(Block(name, part, cursor, Matrix(rows, cols, format_, kernels)))
         cursor += blocks[-1].bytes
 
     for name, shape in shapes.items():
@@ -119,7 +122,7 @@ def lay_out(config: ModelConfig, policy: Policy, expert_align: int) -> ImageLayo
             place(name, shapes[name], policy.format_of(name), _part(name))
         cursor = align_up(cursor, ALIGN_BYTES)
         experts.append(Expert(owner, start, cursor - start))
-    return ImageLayout(header_bytes, dense_bytes, align_up(cursor, PAGE_BYTES), tuple(blocks), tuple(experts))
+    return ImageLayout(header_bytes, dense_bytes, align_up(cursor, PAGE_BYTES), tuple(blocks), tuple(experts), kernels)
 
 
 def _by_owner(names: dict[str, tuple[int, ...]]) -> Iterator[tuple[Owner, Iterator[str]]]:

@@ -12,7 +12,7 @@ from typing import IO
 import numpy as np
 
 from colibri.image import format as image_format
-from colibri.image.kernel_layout import matrix_bytes
+from colibri.image.matrix import matrix_bytes
 from colibri.image.placement import Block, Expert, ImageLayout
 from colibri.image.tables import table_values
 from colibri.model import Model
@@ -120,7 +120,7 @@ def _header(
             "header_bytes": layout.header_bytes,
             "image_bytes": layout.image_bytes,
             "config_hash": config_hash,
-            "kernel_layout": image_format.LAYOUT_PORTABLE,
+            "kernel_layout": layout.kernels.id,
             "weights_crc32": crc.weights,
             "load_address": load_address,
             "n_layers": len(config.layers),

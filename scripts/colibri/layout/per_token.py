@@ -55,4 +55,4 @@ def _is_matrix(block: Block) -> bool:
 
 
 def _read_bytes(block: Block) -> int:
-    return block.matrix.rows * block.matrix.row_bytes + block.matrix.scales_bytes
+    return block.matrix.data_bytes + block.matrix.scales_bytes

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from colibri.boards import Board, Region
 from colibri.errors import DoesNotFit
+from colibri.image.kernel_layouts import layout_of
 from colibri.image.placement import ImageLayout, lay_out
 from colibri.layout.budget import Budget, budget
 from colibri.layout.kinds import ModelTables
@@ -89,8 +90,9 @@ def make_plan(config: ModelConfig, board: Board, settings: Settings) -> Plan:
     """Plan a model for a board. Raises UsageError for an address the board does not have; a misfit is in the result."""
     config = settings.apply(config)
     policy = settings.policy.resolve(config)
-    layout = lay_out(config, policy, settings.expert_align_bytes(board))
-    state = state_layout(config, policy, settings.kv)
+    kernels = layout_of(settings.kernel_set(board))
+    layout = lay_out(config, policy, settings.expert_align_bytes(board), kernels)
+    state = state_layout(config, policy, settings.kv, kernels)
     bounds = budget(board.name, None, APP)
     region, address = _weights_place(board, layout.image_bytes, settings.weights_address)
     flash = {name: Part(n, "exact") for name, n in layout.part_bytes().items()}

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from colibri.axes import Attention, Convolution, Ffn, LatentAttention, Router
-from colibri.image.matrix import align_up, pad8
+from colibri.image.kernel_layouts import PORTABLE, KernelLayout, align_up, pad8
 from colibri.image.tables import INV_FREQ, table_sizes
 from colibri.layout.cache_layout import CacheLayout, Kv, cache_layout
 from colibri.model import ModelConfig
@@ -49,11 +49,11 @@ class Largest:
 
 @dataclass(frozen=True)
 class StateLayout:
-    """Sizes of the state. quant_elems and quant_groups are those of model_config.h."""
+    """Sizes of the state. quant_bytes and quant_groups are those of model_config.h."""
 
     activation_bytes: int
     kv_bytes: int
-    quant_elems: int
+    quant_bytes: int
     quant_groups: int
     largest: Largest
     cache: CacheLayout
@@ -64,17 +64,17 @@ class StateLayout:
         return self.activation_bytes + self.kv_bytes
 
 
-def state_layout(config: ModelConfig, policy: Policy, kv: Kv) -> StateLayout:
+def state_layout(config: ModelConfig, policy: Policy, kv: Kv, kernels: KernelLayout = PORTABLE) -> StateLayout:
     """Size every buffer of the state; the alignment at the end is counted with the activations."""
     most, cache = _largest(config), cache_layout(config)
     h = pad8(config.hidden_size)
     n_floats = h + h + max(pad8(most.q), h) + _scratch(config, most) + 2 * most.rope_pairs
     n_floats += most.experts + 2 * most.top_k
-    elems, groups = _quantised_input(config, policy)
-    fixed = HEADER_BYTES + 4 * n_floats + 4 * groups * (elems > 0) + elems
+    quant, groups = _quantised_input(config, policy, kernels)
+    fixed = HEADER_BYTES + 4 * n_floats + 4 * groups * (quant > 0) + quant
     kv_bytes = cache.bytes(kv)
     total = align_up(fixed + kv_bytes, 16)
-    return StateLayout(total - kv_bytes, kv_bytes, elems, groups, most, cache)
+    return StateLayout(total - kv_bytes, kv_bytes, quant, groups, most, cache)
 
 
 def has_side_input(config: ModelConfig) -> bool:
@@ -140,14 +140,14 @@ def _widest(ffn: Ffn) -> int:
     return max(ffn.width, ffn.shared.width if ffn.shared else 0, *(ffn.widths or ()))
 
 
-def _quantised_input(config: ModelConfig, policy: Policy) -> tuple[int, int]:
-    """Padded elements and groups of the longest activation vector that is quantised; (0, 1) for none."""
-    elems, groups = 0, 1
+def _quantised_input(config: ModelConfig, policy: Policy, kernels: KernelLayout) -> tuple[int, int]:
+    """Bytes and groups of the longest activation vector once quantised; (0, 1) for none."""
+    quant, groups = 0, 1
     for name, shape in config.tensor_shapes().items():
         format_ = policy.format_of(name)
         if not format_.is_integer or (name == "embed.weight" and not config.tied_head):
             continue
-        elems = max(elems, pad8(shape[1]))
+        quant = max(quant, kernels.quant_bytes(format_, shape[1]))
         if format_.kind == "q8":
             groups = max(groups, format_.groups(shape[1]))
-    return elems, groups
+    return quant, groups
