@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -30,6 +31,19 @@ LIMITS = [
     ("silu", 27.7, 2.0**60, 0.5, np.inf),
     ("silu", -27.7, -SNAP, 3.23, 5.5e-8),
     ("silu", -(2.0**60), -27.7, np.inf, 2.6e-11),
+    ("tanh", SNAP, 0.625 - 2.0**-24, 0.72, 4.2e-8),
+    ("tanh", 0.625, 2.0**60, 1.51, 9.0e-8),
+    ("tanh", -(2.0**60), -SNAP, 1.51, 9.0e-8),
+    ("gelu_tanh", SNAP, 16.0, 2.45, 5.2e-7),
+    ("gelu_tanh", 16.0, 2.0**60, 0.0, 0.0),
+    ("gelu_tanh", -1.0, -SNAP, 3.11, 4.7e-8),
+    ("gelu_tanh", -6.0, -1.0, 54.3, 5.0e-8),
+    ("gelu_tanh", -(2.0**60), -6.0, np.inf, 5.8e-12),
+    ("gelu_erf", SNAP, 16.0, 3.63, 3.9e-7),
+    ("gelu_erf", 16.0, 2.0**60, 0.0, 0.0),
+    ("gelu_erf", -1.0, -SNAP, 3.54, 4.9e-8),
+    ("gelu_erf", -(2.0**60), -1.0, 36.3, 5.7e-8),
+    ("relu2", SNAP, 2.0**60, 0.5, np.inf),
     ("sin", SNAP, np.pi / 4, 0.74, 4.4e-8),
     ("cos", SNAP, np.pi / 4, 0.88, 5.3e-8),
     ("sin", np.pi / 4, 2.0**17, 1.54, 7.2e-8),
@@ -45,10 +59,22 @@ def sigmoid64(x: F64) -> F64:
         return np.asarray(1 / (1 + np.exp(-x)))
 
 
+def gelu_tanh64(x: F64) -> F64:
+    with np.errstate(all="ignore"):
+        return np.asarray(x / (1 + np.exp(-2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))))
+
+
+erfc64 = np.vectorize(math.erfc, otypes=[np.float64])
+
+
 FUNCTIONS: dict[str, tuple[Callable[[F32], F32], Callable[[F64], F64]]] = {
     "exp": (f.exp, np.exp),
     "sigmoid": (f.sigmoid, sigmoid64),
     "silu": (f.silu, lambda x: x * sigmoid64(x)),
+    "tanh": (f.tanh, np.tanh),
+    "gelu_tanh": (f.gelu_tanh, gelu_tanh64),
+    "gelu_erf": (f.gelu_erf, lambda x: 0.5 * x * erfc64(-x / np.sqrt(2))),
+    "relu2": (f.relu2, lambda x: np.maximum(x, 0) ** 2),
     "sin": (lambda t: f.sincos(t)[0], np.sin),
     "cos": (lambda t: f.sincos(t)[1], np.cos),
     "rsqrt": (f.rsqrt, lambda v: 1 / np.sqrt(v)),
@@ -108,6 +134,10 @@ def test_special_values() -> None:
     assert f.exp(np.float32(-28)) == 0.0
     assert f.sigmoid(np.float32(0)) == 0.5
     assert f.silu(np.float32(0)).view(np.uint32) == 0
+    for function in (f.tanh, f.gelu_tanh, f.gelu_erf, f.relu, f.relu2):
+        assert function(np.float32(0)).view(np.uint32) == 0
+    assert f.relu(np.float32(-3)).view(np.uint32) == 0
+    assert f.tanh(np.array([2.0**60, -(2.0**60)], np.float32)).tolist() == [1.0, -1.0]
     assert [float(v) for v in f.sincos(np.float32(0))] == [0.0, 1.0]
 
 

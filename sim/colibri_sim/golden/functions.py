@@ -21,6 +21,8 @@ _RINT = np.float32(float.fromhex("0x1.8p23"))
 _ONE = np.float32(1.0)
 _ZERO = np.float32(0.0)
 _EXP_MIN = np.float32(EXP_MIN)
+_TANH_SPLIT = np.float32(0.625)
+_GELU_LIMIT = np.float32(16.0)
 _CHUNK_ELEMS = 1 << 17
 
 
@@ -74,6 +76,55 @@ def silu(x: npt.ArrayLike) -> F32Array:
     """``x * sigmoid(x)``."""
     x32 = np.asarray(x, dtype=np.float32)
     return snap(x32 * sigmoid(x32))
+
+
+def tanh(x: npt.ArrayLike) -> F32Array:
+    """Hyperbolic tangent, any finite x: a quotient of exponentials, near 0 an odd polynomial."""
+    x32 = np.asarray(x, dtype=np.float32)
+    t = np.abs(x32)
+    e = exp_clamped(np.float32(-2.0) * t)
+    large = (_ONE - e) / (_ONE + e)
+    c = np.minimum(t, _TANH_SPLIT)
+    c2 = c * c
+    p = _horner(c2, "T11", "T9", "T7", "T5", "T3")
+    y = np.where(t < _TANH_SPLIT, fma(p * c2, c, c), large)
+    return snap(np.where(x32 >= _ZERO, y, -y))
+
+
+def gelu_tanh(x: npt.ArrayLike) -> F32Array:
+    """``x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x**3))) / 2``, any finite x."""
+    x32 = np.asarray(x, dtype=np.float32)
+    a = np.clip(x32, -_GELU_LIMIT, _GELU_LIMIT)
+    return snap(x32 * sigmoid(a * fma(a * a, C["G3"], C["G1"])))
+
+
+def gelu_erf(x: npt.ArrayLike) -> F32Array:
+    """x times the normal distribution function of x, any finite x."""
+    x32 = np.asarray(x, dtype=np.float32)
+    t = np.minimum(np.abs(x32), _GELU_LIMIT)
+    e = exp_clamped(snap(np.float32(-0.5) * (t * t)))
+    m = t / (np.float32(3.0) + t)
+    q = e * fma(_horner(m, "P7", "P6", "P5", "P4", "P3", "P2", "P1"), m, np.float32(0.5))
+    return snap(x32 * np.where(x32 >= _ZERO, _ONE - q, q))
+
+
+def relu(x: npt.ArrayLike) -> F32Array:
+    """``max(x, +0.0)``."""
+    return np.maximum(np.asarray(x, dtype=np.float32), _ZERO)
+
+
+def relu2(x: npt.ArrayLike) -> F32Array:
+    """The square of relu."""
+    positive = relu(x)
+    return snap(positive * positive)
+
+
+def _horner(x: F32Array, highest: str, *others: str) -> F32Array:
+    """Polynomial in x of named coefficients, the highest first."""
+    p = np.asarray(C[highest])
+    for name in others:
+        p = fma(p, x, C[name])
+    return p
 
 
 def sincos(t: npt.ArrayLike) -> tuple[F32Array, F32Array]:
