@@ -41,7 +41,7 @@ colibri_status colibri_convolve(const colibri_call_t *call)
     }
 #if COLIBRI_HAS_BIAS
     const size_t bias = COLIBRI_KIND_CONV_TAPS_BIAS_AT(kind);
-    colibri_add_bias(h, bias != 0 ? colibri_floats_at(layer + bias) : NULL, 0, COLIBRI_HIDDEN_SIZE);
+    colibri_add_bias(h, colibri_vector_at(layer, bias), 0, COLIBRI_HIDDEN_SIZE);
 #endif
     for (uint32_t i = 0; i < COLIBRI_HIDDEN_SIZE; i++) {
         h[i] = colibri_snap(c[i] * h[i]);

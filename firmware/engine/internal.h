@@ -33,6 +33,12 @@ static inline const float *colibri_floats_at(const uint8_t *bytes)
     return (const float *)(const void *)bytes;
 }
 
+/* A vector that may be absent: its offset is then 0. */
+static inline const float *colibri_vector_at(const uint8_t *bytes, size_t offset)
+{
+    return offset != 0 ? colibri_floats_at(bytes + offset) : NULL;
+}
+
 /* The tensors of the present layer in the dense part. */
 static inline const uint8_t *colibri_layer_bytes(const colibri_call_t *call)
 {
@@ -111,8 +117,10 @@ const uint8_t *colibri_attention_expert(const colibri_call_t *call);
 /* Add the present slot's output to the sum; after the last slot the sum stands where every mixer's output does. */
 void colibri_combine_attention(const colibri_call_t *call);
 #endif
+#if COLIBRI_HAS_Q_RANK
+colibri_status colibri_latent_q_a(const colibri_call_t *call);
+#endif
 #if COLIBRI_HAS_LATENT
-void colibri_latent_q_a(const colibri_call_t *call);
 colibri_status colibri_latent_rope(const colibri_call_t *call);
 void colibri_latent_k_up(const colibri_call_t *call, uint32_t begin, uint32_t end);
 colibri_status colibri_latent_append(const colibri_call_t *call);
@@ -126,19 +134,13 @@ colibri_status colibri_convolve(const colibri_call_t *call);
 /* ---- Routers ---- */
 
 #if COLIBRI_MAX_EXPERTS > 0
-/* A router and its tensors. */
+/* A router and its tensors; NULL: it has none. */
 typedef struct colibri_gate {
     uint32_t router; /* index in the table of routers */
     const float *weights;
-#if COLIBRI_HAS_ROUTER_HIDDEN
-    const float *hidden; /* NULL: one layer */
-#endif
-#if COLIBRI_HAS_BIAS
-    const float *bias; /* NULL: none */
-#endif
-#if COLIBRI_HAS_ROUTER_SCORES
-    const float *correction; /* NULL: none */
-#endif
+    const float *hidden;
+    const float *bias;
+    const float *correction;
 } colibri_gate_t;
 
 #if COLIBRI_HAS_ROUTER_HIDDEN

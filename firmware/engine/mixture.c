@@ -32,7 +32,7 @@ void colibri_combine_attention(const colibri_call_t *call)
     colibri_kernels.scale(out, 1.0f, COLIBRI_HIDDEN_SIZE); /* snap */
 #if COLIBRI_HAS_BIAS
     const size_t bias = COLIBRI_KIND_ATTN_O_BIAS_AT(kind);
-    colibri_add_bias(out, bias != 0 ? colibri_floats_at(colibri_layer_bytes(call) + bias) : NULL, 0, COLIBRI_HIDDEN_SIZE);
+    colibri_add_bias(out, colibri_vector_at(colibri_layer_bytes(call), bias), 0, COLIBRI_HIDDEN_SIZE);
 #endif
 }
 

@@ -3,7 +3,7 @@
  * one pass over the vocabulary each. That needs no scratch; for the few candidates that top_k and top_p leave it is cheaper than
  * a sort. The walks are done anew where they are needed twice.
  */
-#include "functions.h"
+#include "../kernels/functions.h"
 #include "internal.h"
 
 static uint32_t rng_next(colibri_rng_t *rng)

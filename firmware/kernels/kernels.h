@@ -100,13 +100,6 @@ typedef struct colibri_kernels {
     void (*normalise)(float *out, const float *x, float inv, const float *weights, uint32_t n);
     /* The largest colibri_magnitude(x[i]), for NaN and infinities too; 0 for n = 0. */
     uint32_t (*absmax)(const float *x, uint32_t n);
-#if COLIBRI_QUANT_BYTES > 0
-    colibri_quantise_vector_fn *quantise_vector;
-#endif
-#if COLIBRI_KV_Q8
-    /* n elements to int8 with one scale: what the cache holds. */
-    void (*quantise)(int8_t *out, float *scale, const float *x, uint32_t n);
-#endif
     /* Scores to probabilities, in place: m = max z; e[i] = exp(max(snap(z[i] - m), -28)); S = their sum, i rising;
      * z[i] = snap(e[i] / S). MUST: n >= 1; z finite, without -0.0. */
     void (*softmax)(float *z, uint32_t n);
@@ -116,8 +109,11 @@ typedef struct colibri_kernels {
      * snap(fma(-x1, sin[i], snap(x0 * cos[i]))) and snap(fma(x0, sin[i], snap(x1 * cos[i]))).
      * step 1, distance n_pairs: half; step 2, distance 1: adjacent. */
     void (*rotate)(float *x, const float *cos, const float *sin, uint32_t n_pairs, uint32_t step, uint32_t distance);
+#if COLIBRI_QUANT_BYTES > 0
+    colibri_quantise_vector_fn *quantise_vector;
+#endif
 
-    /* Attention over the KV cache, in the model's one format. */
+    /* The KV cache, in the model's one format. */
 
     /* z[t] = snap(dot8(q, k_t)), 0 <= t < n_rows. */
     void (*scores)(float *z, const float *q, const colibri_kv_rows_t *keys);
@@ -126,6 +122,10 @@ typedef struct colibri_kernels {
 #if COLIBRI_KV_F16
     /* n elements to binary16, rounded to nearest even. MUST: |x[i]| < 65520. */
     void (*narrow_f16)(uint16_t *out, const float *x, uint32_t n);
+#endif
+#if COLIBRI_KV_Q8
+    /* n elements to int8 with one scale. */
+    void (*quantise)(int8_t *out, float *scale, const float *x, uint32_t n);
 #endif
 } colibri_kernels_t;
 
@@ -140,13 +140,13 @@ colibri_matvec_fn colibri_matvec_f32_portable, colibri_matvec_bf16_portable, col
 colibri_matvec_fn colibri_matvec_q8_portable, colibri_matvec_q8_group_portable, colibri_matvec_q4_portable;
 colibri_widen_fn colibri_widen_f32_portable, colibri_widen_bf16_portable, colibri_widen_f16_portable;
 colibri_widen_fn colibri_widen_q8_portable, colibri_widen_q4_portable;
-colibri_quantise_vector_fn colibri_quantise_vector_portable;
 float colibri_dot_portable(const float *a, const float *b, uint32_t n);
 void colibri_axpy_portable(float *y, float a, const float *x, uint32_t n);
 void colibri_scale_portable(float *x, float a, uint32_t n);
 void colibri_add_portable(float *x, const float *y, uint32_t n);
 void colibri_normalise_portable(float *out, const float *x, float inv, const float *weights, uint32_t n);
 uint32_t colibri_absmax_portable(const float *x, uint32_t n);
+colibri_quantise_vector_fn colibri_quantise_vector_portable;
 void colibri_quantise_portable(int8_t *out, float *scale, const float *x, uint32_t n);
 void colibri_softmax_portable(float *z, uint32_t n);
 void colibri_swiglu_portable(float *g, const float *u, uint32_t n);

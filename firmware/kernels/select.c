@@ -48,12 +48,12 @@ const colibri_kernels_t colibri_kernels = {
     .add = COLIBRI_KERNEL_ADD,
     .normalise = COLIBRI_KERNEL_NORMALISE,
     .absmax = COLIBRI_KERNEL_ABSMAX,
-#if COLIBRI_QUANT_BYTES > 0
-    .quantise_vector = COLIBRI_KERNEL_QUANTISE_VECTOR,
-#endif
     .softmax = COLIBRI_KERNEL_SOFTMAX,
     .swiglu = COLIBRI_KERNEL_SWIGLU,
     .rotate = COLIBRI_KERNEL_ROTATE,
+#if COLIBRI_QUANT_BYTES > 0
+    .quantise_vector = COLIBRI_KERNEL_QUANTISE_VECTOR,
+#endif
 #if COLIBRI_KV_F32
     .scores = COLIBRI_KERNEL_SCORES_F32,
     .mix = COLIBRI_KERNEL_MIX_F32,

@@ -35,7 +35,7 @@ def expected(lib: ctypes.CDLL, z: np.ndarray, t: float, top_k: int, top_p: float
     if t == 0:
         return int(z.argmax())
     inv = F(1) / F(t)
-    e = [F(lib.colibri_exp(ctypes.c_float(snap(snap(v - z.max()) * inv)))) for v in z]
+    e = [F(lib.test_exp(ctypes.c_float(snap(snap(v - z.max()) * inv)))) for v in z]
     order = sorted(range(len(e)), key=lambda i: (-e[i], i))
     active_k, active_p = 0 < top_k < len(e), top_p < 1
     candidates = order[:top_k] if active_k else list(range(len(e)))

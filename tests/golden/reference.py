@@ -18,6 +18,7 @@ import numpy.typing as npt
 from colibri.model import Attention, Ffn, ModelConfig
 from colibri.quantise import Stored
 from colibri_sim.golden import TraceName, TraceRecorder
+from colibri_sim.golden.cache import KvFormat
 
 F64 = npt.NDArray[np.float64]
 TIE = 2e-3
@@ -30,7 +31,7 @@ class Simulation:
 
     weights   the stored tensors; the simulation uses their exact values
     integer   False: never quantise a vector (dequantised weights, float activations)
-    kv_q8     quantise the KV cache
+    kv        format of the KV cache
     golden    a trace of the golden model with all values, for the side of ties; None: round to even
     flips     elements that took the golden model's side against float64's
     rounded   elements quantised
@@ -39,7 +40,7 @@ class Simulation:
     config: ModelConfig
     weights: Callable[[str], Stored]
     integer: bool = True
-    kv_q8: bool = False
+    kv: KvFormat = "f32"
     golden: TraceRecorder | None = None
     flips: int = 0
     rounded: int = 0
@@ -69,7 +70,7 @@ class Simulation:
         source = TraceName(index, "attn_norm", None)
         q, k, v = (self.product(f"layers.{index}.attn.{m}.weight", n, source).reshape(T, -1, a.head_dim) for m in "qkv")
         q, k = self.rope(a, q) * a.scale, self.rope(a, k)
-        if self.kv_q8:
+        if self.kv != "f32":
             k, v = self.cached(k, TraceName(index, "k_rope", None)), self.cached(v, TraceName(index, "v", None))
         groups = a.n_heads // a.n_kv_heads
         k, v = np.repeat(k, groups, axis=1), np.repeat(v, groups, axis=1)
@@ -136,10 +137,24 @@ class Simulation:
 
     def cached(self, x: F64, source: TraceName) -> F64:
         traced = self.traced(source, None, len(x))
+        if self.kv == "f16":
+            return self.halves(x, None if traced is None else traced.reshape(x.shape))
         flat = x.reshape(-1, x.shape[-1])
         return self.quantised(flat, x.shape[-1], None if traced is None else traced.reshape(flat.shape)).reshape(
             x.shape
         )
+
+    def halves(self, x: F64, traced: npt.NDArray[np.float32] | None) -> F64:
+        """x as it reads back from binary16."""
+        out = x.astype(np.float16).astype(np.float64)
+        self.rounded += out.size
+        if traced is not None:
+            theirs = traced.astype(np.float16).astype(np.float64)
+            step = np.spacing(np.abs(x).astype(np.float16)).astype(np.float64)
+            tie = (out != theirs) & (np.abs(x - theirs) <= (0.5 + TIE) * step)
+            self.flips += int(tie.sum())
+            out = np.where(tie, theirs, out)
+        return out
 
     def traced(self, source: TraceName, tokens: npt.NDArray[Any] | None, n: int) -> npt.NDArray[np.float32] | None:
         if self.golden is None:

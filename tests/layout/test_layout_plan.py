@@ -77,7 +77,7 @@ def test_macs_of_the_demo_by_hand() -> None:
     assert plan_of(p.DEMO, "q8").macs_per_token == c["num_hidden_layers"] * layer + h * c["vocab_size"]
 
 
-@pytest.mark.parametrize("kv", ["f32", "q8"])
+@pytest.mark.parametrize("kv", ["f32", "f16", "q8"])
 @pytest.mark.parametrize("name", MODELS)
 def test_ram_by_part(name: str, kv: str) -> None:
     board = load_board("mps3-an547")
@@ -85,8 +85,8 @@ def test_ram_by_part(name: str, kv: str) -> None:
     c = plan.config
     a = c.layers[0].attention
     vectors = 2 * len(c.layers) * c.max_seq * a.n_kv_heads
-    expected = vectors * a.head_dim * 4 if kv == "f32" else vectors * (a.head_dim + 4)
-    assert plan.ram["kv_cache"].bytes == expected
+    row = {"f32": 4 * a.head_dim, "f16": 2 * a.head_dim, "q8": a.head_dim + 4}
+    assert plan.ram["kv_cache"].bytes == vectors * row[kv]
     assert plan.ram["logits"].bytes == 4 * c.vocab_size
     assert plan.ram["stack"].bytes == board.stack["generate"] + board.stack["fault"]
     assert plan.ram["kv_cache"].bytes + plan.ram["activations"].bytes == plan.state.bytes
@@ -153,7 +153,7 @@ def fits(name: str, board: Board, quant: str, kv: str, max_seq: int | None) -> b
 @given(
     st.sampled_from(["mixtral_odd", "mixtral_long", p.DEMO]),
     st.sampled_from(["f32", "q8", "q4", "default=f16,experts=q8"]),
-    st.sampled_from(["f32", "q8"]),
+    st.sampled_from(["f32", "f16", "q8"]),
     st.integers(4, 1100),
     st.integers(4, 14000),
 )
@@ -187,10 +187,11 @@ def test_a_remedy_that_is_named_works_and_is_named_where_there_is_one(
 @pytest.mark.parametrize(
     ("hint", "ram", "weights"),
     [
-        # mixtral_odd: RAM of 28 KiB with an f32 cache, 12 with q8, 9 with q8 and 64 tokens; image of 548, 152, 100 KiB
+        # mixtral_odd: KiB of RAM 28 with an f32 cache, 18 f16, 12 q8, 9 with q8 and 64 tokens; of image 548, 152, 100
         ("it fits with -q q8", 32 << 10, 160 << 10),
         ("it fits with -q q4", 32 << 10, 110 << 10),
-        ("it fits with --kv q8", 20 << 10, 1 << 24),
+        ("it fits with --kv f16", 20 << 10, 1 << 24),
+        ("it fits with --kv q8", 14 << 10, 1 << 24),
         ("it fits with -q q8 --kv q8", 20 << 10, 160 << 10),
         ("it fits with -q q4 --kv q8 --max-seq 64", 10 << 10, 110 << 10),
         ("no quantisation or context length makes it fit; choose a larger board (colibri boards)", 1 << 22, 50 << 10),

@@ -43,7 +43,7 @@ def header(config: ModelConfig, quant: str, kv: Any) -> tuple[str, int, int]:
     return config_header(macros, title="test", weights_address=0, prefix=None), state.bytes, state.kv_bytes
 
 
-@pytest.mark.parametrize("kv", ["f32", "q8"])
+@pytest.mark.parametrize("kv", ["f32", "f16", "q8"])
 @pytest.mark.parametrize("name", ["mixtral", "mixtral_odd", "llama", "mistral_swa", "mixtral_long", DEMO])
 def test_sizeof_is_what_was_planned(tmp_path: Path, name: str, kv: str) -> None:
     for number, quant in enumerate(("f32", "q8", "q8:32", "q4", "default=f32,head=q8:64")):
@@ -91,7 +91,7 @@ def test_the_engine_agrees_about_odd_configurations(tmp_path: Path) -> None:
     for _ in range(40):
         config = drawn(rng)
         quant = rng.choice(["f32", "bf16", "q8", "q8:32", "q4", "q4:row", "default=f16,experts=q8:128,dense=q8:32"])
-        kv = rng.choice(["f32", "q8"])
+        kv = rng.choice(["f32", "f16", "q8"])
         text, total, _ = header(config, quant, kv)
         assert accepted(tmp_path, text), (config, quant, kv)
         wrong = text.replace(f"COLIBRI_STATE_BYTES {total}u", f"COLIBRI_STATE_BYTES {total + 16}u")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bit-exact: every oracle, every format, both KV caches, on the host; samples on the boards and with clang.
+"""Bit-exact: every oracle, every format, all KV caches, on the host; samples on the boards and with clang.
 
 Folders of one shape share an ELF on the host, so what is compiled is one engine for each shape and format.
 """
@@ -16,7 +16,7 @@ from .mutants import verdict
 QUANTS = ("f32", "bf16", "f16", "q8", "q8:32", "q4")
 SHAPES = ("mixtral", "mixtral_odd", "mixtral_tied", "llama", "llama_tied_rope3", "mistral_swa")
 # each shape meets each format, the KV caches alternate
-FULL = [(n, q, ("f32", "q8")[(i + j) % 2]) for i, n in enumerate(SHAPES) for j, q in enumerate(QUANTS)]
+FULL = [(n, q, ("f32", "q8", "f16")[(i + j) % 3]) for i, n in enumerate(SHAPES) for j, q in enumerate(QUANTS)]
 # the others have the shape of one of those, and so its engine: same checkpoint in another file format, or other numbers
 OF_SHAPE = {"mixtral": ("bf16", "f16", "fused", "sharded"), "mixtral_tied": ("both",), "llama": ("linear", "v4config")}
 MORE = [(f"{n}_{w}", *next(c[1:] for c in FULL if c[0] == n and c[1] == "q8")) for n in OF_SHAPE for w in OF_SHAPE[n]]

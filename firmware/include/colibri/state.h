@@ -75,6 +75,13 @@ enum {
     COLIBRI_N_STAGES
 };
 
+/* The first stage of a feed-forward block. */
+#if COLIBRI_HAS_GATE
+#define COLIBRI_STAGE_BLOCK COLIBRI_STAGE_GATE
+#else
+#define COLIBRI_STAGE_BLOCK COLIBRI_STAGE_UP
+#endif
+
 /* 64 bytes. Between two calls of colibri_step the next unit of work is `unit` of `stage`, in `layer`, of the expert in `slot`. */
 typedef struct colibri_state_header {
     uint32_t magic;

@@ -42,15 +42,6 @@
 #ifndef COLIBRI_KERNEL_AXPY
 #define COLIBRI_KERNEL_AXPY colibri_axpy_portable
 #endif
-#ifndef COLIBRI_KERNEL_ABSMAX
-#define COLIBRI_KERNEL_ABSMAX colibri_absmax_portable
-#endif
-#ifndef COLIBRI_KERNEL_QUANTISE_VECTOR
-#define COLIBRI_KERNEL_QUANTISE_VECTOR colibri_quantise_vector_portable
-#endif
-#ifndef COLIBRI_KERNEL_QUANTISE
-#define COLIBRI_KERNEL_QUANTISE colibri_quantise_portable
-#endif
 #ifndef COLIBRI_KERNEL_SCALE
 #define COLIBRI_KERNEL_SCALE colibri_scale_portable
 #endif
@@ -59,6 +50,9 @@
 #endif
 #ifndef COLIBRI_KERNEL_NORMALISE
 #define COLIBRI_KERNEL_NORMALISE colibri_normalise_portable
+#endif
+#ifndef COLIBRI_KERNEL_ABSMAX
+#define COLIBRI_KERNEL_ABSMAX colibri_absmax_portable
 #endif
 #ifndef COLIBRI_KERNEL_SOFTMAX
 #define COLIBRI_KERNEL_SOFTMAX colibri_softmax_portable
@@ -69,26 +63,32 @@
 #ifndef COLIBRI_KERNEL_ROTATE
 #define COLIBRI_KERNEL_ROTATE colibri_rotate_portable
 #endif
+#ifndef COLIBRI_KERNEL_QUANTISE_VECTOR
+#define COLIBRI_KERNEL_QUANTISE_VECTOR colibri_quantise_vector_portable
+#endif
 #ifndef COLIBRI_KERNEL_SCORES_F32
 #define COLIBRI_KERNEL_SCORES_F32 colibri_scores_f32_portable
-#endif
-#ifndef COLIBRI_KERNEL_SCORES_F16
-#define COLIBRI_KERNEL_SCORES_F16 colibri_scores_f16_portable
-#endif
-#ifndef COLIBRI_KERNEL_SCORES_Q8
-#define COLIBRI_KERNEL_SCORES_Q8 colibri_scores_q8_portable
 #endif
 #ifndef COLIBRI_KERNEL_MIX_F32
 #define COLIBRI_KERNEL_MIX_F32 colibri_mix_f32_portable
 #endif
+#ifndef COLIBRI_KERNEL_SCORES_F16
+#define COLIBRI_KERNEL_SCORES_F16 colibri_scores_f16_portable
+#endif
 #ifndef COLIBRI_KERNEL_MIX_F16
 #define COLIBRI_KERNEL_MIX_F16 colibri_mix_f16_portable
+#endif
+#ifndef COLIBRI_KERNEL_NARROW_F16
+#define COLIBRI_KERNEL_NARROW_F16 colibri_narrow_f16_portable
+#endif
+#ifndef COLIBRI_KERNEL_SCORES_Q8
+#define COLIBRI_KERNEL_SCORES_Q8 colibri_scores_q8_portable
 #endif
 #ifndef COLIBRI_KERNEL_MIX_Q8
 #define COLIBRI_KERNEL_MIX_Q8 colibri_mix_q8_portable
 #endif
-#ifndef COLIBRI_KERNEL_NARROW_F16
-#define COLIBRI_KERNEL_NARROW_F16 colibri_narrow_f16_portable
+#ifndef COLIBRI_KERNEL_QUANTISE
+#define COLIBRI_KERNEL_QUANTISE colibri_quantise_portable
 #endif
 
 #endif

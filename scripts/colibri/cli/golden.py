@@ -24,7 +24,7 @@ _SHOWN = 5
 @click.option("--ids", required=True, help="Token ids, e.g. 1,2,3; nothing is added to them.")
 @click.option("-q", "--quant", metavar="QUANT", default="f32", show_default=True, help="As for pack; f32: unquantised.")
 @click.option(
-    "--kv", type=click.Choice(["f32", "q8"]), default="f32", show_default=True, help="Format of the KV cache."
+    "--kv", type=click.Choice(["f32", "f16", "q8"]), default="f32", show_default=True, help="Format of the KV cache."
 )
 @options.JSON
 def command(checkpoint: Path, ids: str, quant: str, kv: str, as_json: bool) -> None:

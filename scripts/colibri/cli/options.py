@@ -160,7 +160,7 @@ _SETTINGS = (
     click.option(
         "-q", "--quant", metavar="QUANT", help="f32, bf16, f16, q8[:GROUP], q4[:GROUP] or PART=FORMAT,... [q8]"
     ),
-    click.option("--kv", type=click.Choice(["f32", "q8"]), help="Format of the KV cache. [f32]"),
+    click.option("--kv", type=click.Choice(["f32", "f16", "q8"]), help="Format of the KV cache. [f32]"),
     click.option("--max-seq", type=IntegerType(1), help="Context length in tokens. [the checkpoint's]"),
     click.option("--weights-addr", type=IntegerType(), help="Address of the image. [the board's]"),
     click.option("--expert-align", type=AlignType(), help="line, sector or bytes: where an expert may start. [line]"),

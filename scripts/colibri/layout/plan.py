@@ -135,7 +135,7 @@ def _remedy(config: ModelConfig, board: Board, settings: Settings) -> str:
     shorter = [n for n in (4096, 2048, 1024, 512, 256, 128, 64) if n < config.max_seq]
     quants = ("q8", "q4")
     trials: list[dict[str, Any]] = [{"quant": q} for q in quants]
-    trials += [{"kv": "q8"}]
+    trials += [{"kv": "f16"}, {"kv": "q8"}]
     trials += [{"max_seq": n} for n in shorter]
     trials += [{"quant": q, "kv": "q8", "max_seq": n} for q in quants for n in [None, *shorter]]
     for trial in trials:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from colibri.axes import Attention, Ffn, Layer, Router
 from colibri.model import ModelConfig
+from colibri.numerics import RANGE_BITS
 from colibri.quantise import Stored
 
 from . import functions as f
@@ -157,11 +158,12 @@ class GoldenModel:
         prefix, heads = f"layers.{index}.attn.", attention.n_heads
         q = self.emit(call, "q", self.project(prefix + "q.weight", n))
         k = self.emit(call, "k", self.project(prefix + "k.weight", n))
-        v = self.emit(call, "v", self.project(prefix + "v.weight", n), ranged=True)
+        limit = self._cache.limit_bits
+        v = self.emit(call, "v", self.project(prefix + "v.weight", n), ranged=True, limit_bits=limit)
         q, k = self.rope(call, attention, self.split(q, heads), self.split(k, attention.n_kv_heads))
         q = self.scale_query(attention, q)
         self.emit(call, "q_rope", self.join(q), ranged=True)
-        self.emit(call, "k_rope", self.join(k), ranged=True)
+        self.emit(call, "k_rope", self.join(k), ranged=True, limit_bits=limit)
         self._cache.append(index, int(call.positions[0]), k, self.split(v, attention.n_kv_heads))
         keys, values = self._cache.read(index, int(call.positions[-1]) + 1)
         attended = self.emit(call, "attn", self.join(self.attend(call, attention, q, keys, values)), ranged=True)
@@ -315,13 +317,20 @@ class GoldenModel:
         return x.reshape(len(x), -1)
 
     def emit(
-        self, call: _Call, tensor: str, values: F32Array, *, ranged: bool = False, slot: int | None = None
+        self,
+        call: _Call,
+        tensor: str,
+        values: F32Array,
+        *,
+        ranged: bool = False,
+        limit_bits: int = RANGE_BITS,
+        slot: int | None = None,
     ) -> F32Array:
         """Assert the contract on a finished tensor [T, n], range-check it if `ranged`, show it to the trace."""
         check_snapped(tensor, values, finite=not ranged)
-        bad = first_out_of_range(values) if ranged else None
+        bad = first_out_of_range(values, limit_bits) if ranged else None
         if bad is not None:
-            raise RangeExceeded(int(call.positions[bad]), tensor, call.layer, slot)
+            raise RangeExceeded(int(call.positions[bad]), tensor, call.layer, slot, limit_bits)
         self._show(call, TraceName(call.layer, tensor, slot), values)
         return values
 
