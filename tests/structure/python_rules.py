@@ -19,6 +19,8 @@ ALLOWED: dict[str, set[str]] = {
     "colibri.tensors": {"axes"},
     "colibri.model": {"axes", "tensors"},
     "colibri.numerics": set(),
+    "colibri.combinations": _MODEL,
+    "colibri.tables": _MODEL,
     "colibri.data": {"errors"},
     "colibri.output": {"errors"},
     "colibri.tokenizer": {"errors"},
@@ -32,7 +34,10 @@ ALLOWED: dict[str, set[str]] = {
     "colibri.build": {*_LEAVES, "quantise", "boards", "image", "layout", "audit", "folder", "output", "data"},
     "colibri.export": {"errors", "boards", "build", "folder", "output", "data"},
     "colibri.packing": {*_LEAVES, "quantise", "boards", "image", "layout", "build", "folder"},
-    "colibri_sim.golden": {"colibri.axes", "colibri.errors", "colibri.model", "colibri.numerics", "colibri.quantise"},
+    "colibri_sim.golden": {
+        *("colibri.axes", "colibri.combinations", "colibri.errors", "colibri.model", "colibri.numerics", "colibri.quantise"),
+        "colibri.tables",
+    },
     "colibri_sim.qemu": {"colibri.errors", "colibri.boards", "colibri.data", "colibri.output", "colibri_sim"},
     "colibri_sim": {
         *("colibri.axes", "colibri.errors", "colibri.model", "colibri.quantise", "colibri.tokenizer"),
