@@ -8,12 +8,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from colibri.axes import Attention, LatentAttention, Rope, Temperature
 from colibri.model import F32Array, ModelConfig
+from colibri.tables import temperature_table
 
 INV_FREQ, ROPE_FACTOR, TEMPERATURE = "rope.inv_freq", "rope.factor", "temperature."
 
@@ -70,6 +69,6 @@ def table_values(config: ModelConfig, name: str) -> F32Array:
         case "rope.factor":
             values = [factor for inv_freq, factor in ropes(config) for _ in inv_freq]
         case _:
-            t = next(t for t, its_name in temperatures(config).items() if its_name == name)
-            values = [1 + t.scale * math.log(1 + m) for m in range(config.max_seq // t.interval + 1)]
+            temperature = next(t for t, its_name in temperatures(config).items() if its_name == name)
+            return temperature_table(temperature, config.max_seq)
     return np.array(values, dtype=np.float32)
