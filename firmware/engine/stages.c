@@ -79,12 +79,14 @@ static void route(colibri_state_t *state, const colibri_gate_t *gate, uint32_t b
 }
 #endif
 
+#if COLIBRI_HAS_ATTENTION || COLIBRI_HAS_LATENT
 /* What the output projection reads: n elements of q, the rest of the last eight zero (they held the experts' sum). */
 static colibri_status complete_heads(colibri_state_t *state, uint32_t n)
 {
     memset(state->q + n, 0, (COLIBRI_PAD8(n) - n) * sizeof(float));
     return colibri_check_range(state->q, n);
 }
+#endif
 
 /* A stage of the mixer, but its output projection. */
 static colibri_status run_mixer(const colibri_call_t *call, uint32_t begin, uint32_t end, uint32_t last)
@@ -93,8 +95,9 @@ static colibri_status run_mixer(const colibri_call_t *call, uint32_t begin, uint
     const uint32_t kind = colibri_kind_of(state);
     const uint8_t *layer = colibri_layer_bytes(call);
     float *scratch = state->scratch;
-    uint32_t fresh = 1;
     (void)kind;
+    (void)layer;
+    (void)scratch;
 
     switch (state->header.stage) {
 #if COLIBRI_HAS_MIXTURE
@@ -123,6 +126,7 @@ static colibri_status run_mixer(const colibri_call_t *call, uint32_t begin, uint
         const float *x = state->norm;
         float *out = state->q;
         const uint8_t *base = layer;
+        uint32_t fresh = 1;
 #if COLIBRI_HAS_MIXTURE
         if (COLIBRI_KIND_ATTN_TOP_K(kind) != 0) {
             out += state->header.slot * colibri_matrices[COLIBRI_KIND_ATTN_Q_MATRIX(kind)].rows;
@@ -143,7 +147,7 @@ static colibri_status run_mixer(const colibri_call_t *call, uint32_t begin, uint
     case COLIBRI_STAGE_K: {
         float *out = scratch + COLIBRI_SCRATCH_K;
         const colibri_projection_t k = PROJECTION(layer, KIND, ATTN_K, kind);
-        fresh = 0;
+        uint32_t fresh = 0;
 #if COLIBRI_HAS_LATENT
         if (COLIBRI_KIND_MIXER(kind) == COLIBRI_MIXER_LATENT) {
             out = scratch + COLIBRI_SCRATCH_LATENT;
@@ -243,7 +247,8 @@ static colibri_status run_block(const colibri_call_t *call, uint32_t begin, uint
     const colibri_block_t block = colibri_block(call);
     const float *x = colibri_block_input(state);
 #if COLIBRI_HAS_SIDE_INPUT
-    if (state->header.stage == COLIBRI_STAGE_BLOCK && begin == 0 && colibri_weigh_input(state) != COLIBRI_OK) {
+    const uint32_t first_stage = COLIBRI_KIND_IS_GATED(colibri_kind_of(state)) ? COLIBRI_STAGE_BLOCK : COLIBRI_STAGE_UP;
+    if (state->header.stage == first_stage && begin == 0 && colibri_weigh_input(state) != COLIBRI_OK) {
         return COLIBRI_ERR_RANGE;
     }
 #endif

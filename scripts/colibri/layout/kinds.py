@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model as tables of layers, kinds of layer, norms, routers and blocks: what its engine is compiled with (docs/DESIGN.md 1).
 
-Layers of equal axes are of one kind. Offsets of a kind are from the start of the layer's tensors, those of a shape from the
-start of the block. 0 stands for "has none": nothing that may be absent is the first of its layer or block.
+Layers of equal axes are of one kind. Offsets of a kind count from 16 bytes before the layer's tensors, those of a shape from the
+start of the block. 0 stands for "has none".
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from colibri.axes import Attention, Ffn, LatentAttention, Layer, Mixer, Norm, Router
 from colibri.layout.fold import Table
 from colibri.layout.rows import Row, ffn_row, mixer_row, norm_row, rope_row, router_row
+from colibri.image.kernel_layouts import ALIGN_BYTES
 from colibri.image.matrix import Matrix
 from colibri.image.placement import ImageLayout, Owner, owner_of
 from colibri.image.tables import rope_key, ropes, temperatures
@@ -181,8 +182,8 @@ class ModelTables:
         return second.offset - self._place(Owner(n, kind, 0)) if second else 0
 
     def _start(self, n: int) -> int:
-        """Where the tensors of a layer start in the dense part."""
-        return self._names[n][0][1]
+        """From where the offsets of a layer count: before its first tensor, so that no offset is 0."""
+        return self._names[n][0][1] - ALIGN_BYTES
 
     def _inside(self, n: int) -> dict[str, int]:
         """Name relative to the layer -> offset from its start, of every tensor in the dense part."""
