@@ -61,7 +61,7 @@ class Tensor:
     """A named tensor that is read when asked for.
 
     source  where it comes from, for messages: file and the name in it
-    dtype   of the file: f32, f16, bf16
+    dtype   of the file: f32, f16, bf16, f8_e4m3, mxfp4
     read    returns float32, shape `shape`, a new array at each call
     """
 
@@ -82,11 +82,26 @@ class Generation:
 
 
 @dataclass(frozen=True)
+class Reading:
+    """What the user says against the checkpoint.
+
+    family     the name of a family, or the path of a family file (.toml)
+    overrides  values of axes as `colibri inspect` prints them, in the order given (``--set KEY=VALUE``)
+    """
+
+    family: str | None = None
+    overrides: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
 class Model:
     """A checkpoint as the rest of Colibri sees it.
 
     source_sha256  over names, shapes, dtypes and bytes of all source tensors and the config: identifies the input
     tokenizer_json the Hugging Face tokenizer.json, where the checkpoint has one
+    skipped        tensors of the checkpoint that are no part of the model, and why
+    reading        what the user said against it
+    settings       the keys that `reading` can override, and their values
     """
 
     config: ModelConfig
@@ -95,6 +110,9 @@ class Model:
     source_sha256: str
     generation: Generation = field(default_factory=Generation)
     tokenizer_json: bytes | None = None
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    reading: Reading = field(default_factory=Reading)
+    settings: Mapping[str, object] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Tensor]:
         return (self.tensors[name] for name in self.config.tensor_shapes())

@@ -2,8 +2,9 @@
 """Constants of the arithmetic contract (docs/NUMERICS.md), written once: the C header is generated from here.
 
 Polynomials: minimax fits of relative error (Lawson iteration), then rounded to float32. exp on [-ln2/2, ln2/2];
-sin and cos on [-pi/4, pi/4]; T (tanh) on [0, 0.625]; P (normal distribution function over its density's exponential) in
-t / (3 + t), t in [0, 7.6]. G1 and G3 are 2 * sqrt(2/pi) and 0.044715 times it. LN2_* and PIO2_* are Cody-Waite splits of ln 2 and pi/2 into float32 parts.
+sin and cos on [-pi/4, pi/4]; T (tanh) on [0, 0.625]; P in t / (3 + t), t in [0, 7.6]: the normal distribution function of -t
+over exp(-t * t / 2), fitted to a tenth of the weight beyond 3.5. G1 and G3 are 2 * sqrt(2/pi) and 0.044715 times that.
+LN2_* and PIO2_* are Cody-Waite splits of ln 2 and pi/2 into float32 parts.
 """
 
 from __future__ import annotations
