@@ -64,6 +64,7 @@ static void note_mixer(uint32_t stage, uint32_t layer, uint32_t kind, uint32_t s
     (void)kind;
     (void)k;
     (void)n_k;
+    (void)n_q;
 #if COLIBRI_HAS_LATENT
     uint32_t is_latent = COLIBRI_KIND_MIXER(kind) == COLIBRI_MIXER_LATENT;
     if (is_latent) {

@@ -163,13 +163,15 @@ static colibri_status run_mixer(const colibri_call_t *call, uint32_t begin, uint
         return COLIBRI_OK;
     }
     case COLIBRI_STAGE_ROPE:
-#if COLIBRI_HAS_LATENT
-        if (COLIBRI_KIND_MIXER(kind) == COLIBRI_MIXER_LATENT) {
-            return colibri_latent_rope(call);
+#if COLIBRI_HAS_ATTENTION
+        if (COLIBRI_KIND_MIXER(kind) == COLIBRI_MIXER_ATTENTION) {
+            return colibri_place_heads(call);
         }
 #endif
-#if COLIBRI_HAS_ATTENTION
-        return colibri_place_heads(call);
+#if COLIBRI_HAS_LATENT
+        return colibri_latent_rope(call);
+#else
+        break;
 #endif
     case COLIBRI_STAGE_ATTENTION:
         colibri_attention(call, begin, end);
@@ -210,8 +212,9 @@ static colibri_status run_mixer(const colibri_call_t *call, uint32_t begin, uint
         return colibri_convolve(call);
 #endif
     default:
-        return COLIBRI_ERR_STATE_CORRUPT;
+        break;
     }
+    return COLIBRI_ERR_STATE_CORRUPT;
 }
 
 static void run_output_projection(const colibri_call_t *call, uint32_t begin, uint32_t end, uint32_t last)

@@ -16,6 +16,7 @@ import numpy as np
 
 from colibri.model import F32Array, Model, ModelConfig
 from colibri.quantise import Policy, Stored, store
+from colibri_sim.golden.cache import KvFormat
 from colibri_sim.golden.checks import RangeExceeded
 from colibri_sim.golden.model import GoldenModel
 from colibri_sim.golden.trace import TraceName, TraceRecorder, Values
@@ -31,7 +32,7 @@ class Prompt:
     text: str | None = None
 
 
-def golden_model(model: Model, config: ModelConfig, policy: Policy, kv: str) -> GoldenModel:
+def golden_model(model: Model, config: ModelConfig, policy: Policy, kv: KvFormat) -> GoldenModel:
     """The golden model of a checkpoint under a policy; tensors are read and quantised when first used.
 
     config  the model's own, or with a shorter context
@@ -41,7 +42,7 @@ def golden_model(model: Model, config: ModelConfig, policy: Policy, kv: str) -> 
     def stored(name: str) -> Stored:
         return store(model.tensors[name], policy.format_of(name))
 
-    return GoldenModel(config, stored, "q8" if kv == "q8" else "f32")
+    return GoldenModel(config, stored, kv)
 
 
 def make_vectors(golden: GoldenModel, prompts: Sequence[Prompt], *, quant: str, kv: str) -> dict[str, Any]:
