@@ -159,8 +159,8 @@ def test_functions_have_no_branch_on_risc_v(opt: str, everything: Tiny, tmp_path
 
 @pytest.mark.parametrize(
     ("macro", "value"),
-    [("FORMAT_VERSION", "2"), ("HIDDEN_SIZE", "70000"), ("N_KV_HEADS", "3"), ("TOP_K", "6"), ("MAX_SEQ", "2000000"),
-     ("ROTARY_DIM", "3"), ("KERNEL_LAYOUT", "9"), ("QUANT_BYTES", "6"), ("SOFT_FMA", "7"), ("STATUS_NAMES", "-1"),
+    [("FORMAT_VERSION", "3"), ("HIDDEN_SIZE", "70000"), ("MAX_Q", "65537"), ("MAX_TOP_K", "6"), ("MAX_SEQ", "2000000"),
+     ("MAX_WIDTH", "0"), ("KERNEL_LAYOUT", "9"), ("QUANT_BYTES", "6"), ("SOFT_FMA", "7"), ("STATUS_NAMES", "-1"),
      ("KV_F16", "2")],
 )  # fmt: skip
 def test_a_bad_configuration_is_an_error_that_names_the_macro(macro: str, value: str, tmp_path: Path) -> None:
