@@ -149,11 +149,11 @@ def resealed(image: bytearray) -> bytes:
 
     header, dense, dense_bytes = number("I", 12), number("Q", 88), number("Q", 96)
     directory, entries = number("I", 80), number("I", 84)
-    for at in range(directory, directory + 16 * entries, 16):
+    for at in range(directory, directory + 24 * entries, 24):
         offset, n_bytes = number("Q", at), number("I", at + 8)
         struct.pack_into("<I", image, at + 12, zlib.crc32(image[offset : offset + n_bytes]))
     struct.pack_into("<I", image, 44, zlib.crc32(image[header:]))
     struct.pack_into("<I", image, 104, zlib.crc32(image[dense : dense + dense_bytes]))
-    struct.pack_into("<I", image, 108, zlib.crc32(image[directory : directory + 16 * entries]))
+    struct.pack_into("<I", image, 108, zlib.crc32(image[directory : directory + 24 * entries]))
     struct.pack_into("<I", image, 252, zlib.crc32(image[:252]))
     return bytes(image)
