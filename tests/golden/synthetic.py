@@ -89,7 +89,7 @@ def weights(of: ModelConfig, quant: str, seed: int = 0) -> Any:
 def golden(
     of: ModelConfig, quant: str = "f32", *, kind: type[GoldenModel] = GoldenModel, **options: Any
 ) -> GoldenModel:
-    return kind(of, weights(of, quant), **options)
+    return kind(options.pop("config", of), weights(of, quant), **options)
 
 
 def ids(n: int = CONTEXT) -> list[int]:
@@ -164,6 +164,7 @@ AXES: dict[str, ModelConfig] = {
     "correction": config(ffn=router(**SCORED, correction=True)),
     "groups by maximum": config(ffn=router(**SCORED, groups=replace(GROUPS, fill="zero"))),
     "groups by two": config(ffn=router(**SCORED, correction=True, groups=replace(GROUPS, score="top2"))),
+    "groups below zero": config(ffn=router(groups=GROUPS)),
     "raw logits in groups": config(ffn=router(groups=replace(GROUPS, fill="zero", top_groups=1))),
     "sigmoid of the chosen on the input": config(ffn=router(weights="sigmoid", side="input", top_k=2)),
     "input side with a shared block": config(

@@ -24,7 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "colibri.data": {"errors"},
     "colibri.output": {"errors"},
     "colibri.tokenizer": {"errors"},
-    "colibri.importers": {"errors", *_MODEL},
+    "colibri.importers": {"errors", *_MODEL, "tensors", "combinations"},
     "colibri.quantise": {"errors", *_MODEL},
     "colibri.boards": {"errors", "data"},
     "colibri.folder": {"errors", *_MODEL},
