@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""model_config.h of a tiny model, written from docs/DESIGN.md 1 without the packer: one kind of layer, grouped-query attention."""
+"""model_config.h of a tiny model, written from docs/DESIGN.md 1 without the packer: one kind of layer, with attention."""
 
 from __future__ import annotations
 

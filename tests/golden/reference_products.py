@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from colibri.model import ModelConfig
 from colibri.quantise import Stored
-from colibri_sim.golden.cache import KvFormat
 from colibri_sim.golden import TraceName, TraceRecorder
+from colibri_sim.golden.cache import KvFormat
 
 F64 = npt.NDArray[np.float64]
 Traced = npt.NDArray[Any] | None

@@ -126,7 +126,8 @@ class Reader:
         for layer in range(self.header["n_layers"]):
             names += self._present(f"layers.{layer}.", IN_LAYER)
         tables = [name for name in self.blocks if name.startswith(("rope.", "temperature."))]
-        return [*names, *self._present("", "final_norm head"), *sorted(tables, key=lambda name: (name.startswith("temp"), "factor" in name, name))]
+        tables.sort(key=lambda name: (name.startswith("temp"), "factor" in name, name))
+        return [*names, *self._present("", "final_norm head"), *tables]
 
     def _present(self, prefix: str, names: str) -> list[str]:
         """Of each name what there is, in the order weight, bias, itself."""
@@ -138,7 +139,8 @@ class Reader:
         found = set()
         for name in self.blocks:
             parts = name.split(".")
-            for kind, at in (("attention", ["attn", "experts"]), ("expert", ["experts"]), ("shared", ["shared"]), ("dense", ["ffn"])):
+            for kind, block in zip(KINDS, BLOCKS, strict=True):
+                at = block.removesuffix(".{}").split(".")
                 if parts[2 : 2 + len(at)] == at and len(parts) > 3 + len(at):
                     index = int(parts[2 + len(at)]) if "experts" in at else 0
                     found.add((int(parts[1]), ORDER.index(kind), index))

@@ -86,7 +86,13 @@ def bytes_read_per_token(config: ModelConfig, policy: Policy) -> int:
 
 
 def part_of(name: str) -> str:
-    words = (("norm", "norms"), ("rope.", "tables"), (".router.", "router"), (".attn.", "attention"), (".conv.", "attention"))
+    words = (
+        ("norm", "norms"),
+        ("rope.", "tables"),
+        (".router.", "router"),
+        (".attn.", "attention"),
+        (".conv.", "attention"),
+    )
     words += ((".experts.", "experts"), (".ffn.bias", "experts"), (".shared", "shared"), (".ffn.", "dense"))
     words += (("embed", "embedding"), ("head", "head"))
     return next(part for word, part in words if word in name)

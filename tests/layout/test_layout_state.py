@@ -57,7 +57,9 @@ def header(config: ModelConfig, quant: str, kv: Any) -> tuple[str, int, int]:
 
 
 @pytest.mark.parametrize("kv", ["f32", "f16", "q8"])
-@pytest.mark.parametrize("name", ["mixtral", "mixtral_odd", "llama", "gpt_oss", "jetmoe", "deepseek_v3", "lfm2_moe", "llama4", DEMO])
+@pytest.mark.parametrize(
+    "name", ["mixtral_odd", "llama", "gpt_oss", "jetmoe", "deepseek_v3", "lfm2_moe", "llama4", DEMO]
+)
 def test_sizeof_is_what_was_planned(tmp_path: Path, name: str, kv: str) -> None:
     for number, quant in enumerate(("f32", "q8", "q8:32", "q4", "default=f32,head=q8:64")):
         folder = tmp_path / str(number)

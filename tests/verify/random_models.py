@@ -55,7 +55,7 @@ def random_model(config: ModelConfig, seed: int) -> Model:
         values = _values(rng, name, shape)
         tensors[name] = Tensor(name, shape, "f32", f"drawn with seed {seed}", partial(np.copy, values))
     digest = hashlib.sha256(repr((config, seed)).encode()).hexdigest()
-    return Model(config, tensors, Path("."), digest)
+    return Model(config, tensors, Path(), digest)
 
 
 def random_config(rng: random.Random) -> ModelConfig:
@@ -215,7 +215,9 @@ def _groups(rng: random.Random, n_experts: int, top_k: int) -> Groups | None:
     n_groups = n_experts // size
     least = -(-top_k // size)
     fill = rng.choice(["zero", "excluded"])
-    return Groups(n_groups, rng.randint(least if fill == "excluded" else 1, n_groups), rng.choice(["max", "top2"]), fill)
+    return Groups(
+        n_groups, rng.randint(least if fill == "excluded" else 1, n_groups), rng.choice(["max", "top2"]), fill
+    )
 
 
 def _ffn(rng: random.Random) -> Ffn:
@@ -227,7 +229,7 @@ def _ffn(rng: random.Random) -> Ffn:
     if rng.random() < 0.3:
         return Ffn(width, activation, gated, clamp, bias)
     n_experts = rng.choice([1, 2, 3, 5, 6, 10, 12, 30])
-    widths = tuple(rng.randint(1, width) for _ in range(n_experts - 1)) + (width,)
+    widths = (*(rng.randint(1, width) for _ in range(n_experts - 1)), width)
     return Ffn(
         width,
         activation,

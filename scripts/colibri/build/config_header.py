@@ -7,15 +7,15 @@ import hashlib
 
 import numpy as np
 
-from colibri.layout.fold import braces, c_float
-from colibri.layout.kinds import ModelTables
-from colibri.build.uses import trace_tensors, uses
 from colibri.image.format import FORMAT_VERSION
 from colibri.image.matrix import DTYPE_IDS, Matrix
 from colibri.image.placement import ImageLayout
 from colibri.image.tables import INV_FREQ, ROPE_FACTOR
 from colibri.layout.cache_layout import Kv
+from colibri.layout.fold import braces, c_float
+from colibri.layout.kinds import ModelTables
 from colibri.layout.state_layout import StateLayout
+from colibri.layout.uses import trace_tensors, uses
 from colibri.model import ModelConfig
 
 _FORMAT_MACROS = ("F32", "BF16", "F16", "Q8", "Q8_GROUP", "Q4")
@@ -33,7 +33,9 @@ def config_macros(config: ModelConfig, layout: ImageLayout, state: StateLayout, 
     found = ModelTables(config, layout, state.cache)
     blocks = layout.by_name
     head = "embed.weight" if config.tied_head else "head.weight"
-    ends = {name: found.matrices[blocks[tensor].matrix] for name, tensor in (("EMBEDDING", "embed.weight"), ("HEAD", head))}
+    ends = {
+        name: found.matrices[blocks[tensor].matrix] for name, tensor in (("EMBEDDING", "embed.weight"), ("HEAD", head))
+    }
     values: dict[str, object] = {
         "FORMAT_VERSION": f"{FORMAT_VERSION}u",
         "KERNEL_LAYOUT": f"{layout.kernels.id}u",

@@ -35,9 +35,10 @@ def command(checkpoint: Path, ids: str, quant: str, kv: str, as_json: bool, **re
     tokens = parse_ids(ids, "--ids")
     check_ids(tokens, "--ids", config.vocab_size, config.max_seq)
     values: dict[str, Any] = dict.fromkeys(options.SETTING_NAMES) | {"quant": quant, "kv": kv}
-    policy = options.settings_from(values).policy.resolve(config)
+    settings = options.settings_from(values)
+    policy = settings.policy.resolve(config)
     try:
-        result = golden_model(source.model, config, policy, kv).forward(list(tokens))
+        result = golden_model(source.model, config, policy, settings.kv).forward(list(tokens))
     except RangeExceeded as error:
         raise NegativeVerdict(
             f"{checkpoint}: position {error.position}",

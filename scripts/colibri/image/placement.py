@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import NamedTuple
 
 from colibri.image.format import ENTRY, FIXED_BYTES, PAGE_BYTES
 from colibri.image.kernel_layouts import ALIGN_BYTES, PORTABLE, KernelLayout, align_up
@@ -17,7 +16,9 @@ from colibri.image.tables import table_sizes
 from colibri.model import ModelConfig
 from colibri.quantise import Format, Policy
 
-_IN_BLOCK = re.compile(r"layers\.(\d+)\.(experts\.|attn\.experts\.|shared|ffn)(\d*)\.(?:gate|up|down|q|o)\.(?:weight|bias)")
+_IN_BLOCK = re.compile(
+    r"layers\.(\d+)\.(experts\.|attn\.experts\.|shared|ffn)(\d*)\.(?:gate|up|down|q|o)\.(?:weight|bias)"
+)
 _KIND = {"experts.": "expert", "attn.experts.": "attention", "shared": "shared", "ffn": "dense"}
 
 
@@ -36,7 +37,8 @@ class Block:
         return self.matrix.bytes
 
 
-class Owner(NamedTuple):
+@dataclass(frozen=True)
+class Owner:
     """To which contiguous block a tensor belongs. kind: of image.format.BLOCK_KINDS; index: of the expert, otherwise 0."""
 
     layer: int

@@ -140,7 +140,9 @@ def _check_size(path: Path, numbers: dict[str, int]) -> None:
             raise ImageError(f"{path}: {field}", expected=expected, got=str(n[field]), hint="pack the checkpoint again")
 
 
-def _entry(path: Path, numbers: dict[str, int], offset: int, n_bytes: int, crc: int, layer: int, kind: int, index: int) -> Entry:
+def _entry(
+    path: Path, numbers: dict[str, int], offset: int, n_bytes: int, crc: int, layer: int, kind: int, index: int
+) -> Entry:
     if kind >= len(BLOCK_KINDS) or layer >= numbers["n_layers"]:
         raise ImageError(
             f"{path}: directory",

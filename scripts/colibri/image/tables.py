@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The vectors in an image that are no tensors of the model: computed from its axes, float32 (docs/NUMERICS.md 7.3).
 
-    rope.inv_freq    the inv_freq of every distinct position embedding, one after the other
-    rope.factor      for each of those its factor on sine and cosine; only where one is not 1
-    temperature.N    t[m] of the N-th distinct temperature, for every m that the context reaches
+rope.inv_freq    the inv_freq of every distinct position embedding, one after the other
+rope.factor      for each of those its factor on sine and cosine; only where one is not 1
+temperature.N    t[m] of the N-th distinct temperature, for every m that the context reaches
 """
 
 from __future__ import annotations

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 
-import numpy as np
-
 from colibri.image import format as image_format
 from colibri.image.matrix import matrix_bytes
 from colibri.image.placement import Block, Expert, ImageLayout

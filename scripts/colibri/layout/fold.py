@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -58,7 +59,7 @@ class Table:
             return f"((void)(i), {f'(size_t){text}' if _is_offset(field) else text})"
         if _is_offset(field):
             step = values[1] - first
-            if step > 0 and all(b - a == step for a, b in zip(values, values[1:], strict=False)):
+            if step > 0 and all(b - a == step for a, b in pairwise(values)):
                 return f"((size_t)(i) * {literal(step)} + {literal(first)})"
         return None
 

@@ -12,13 +12,13 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 from colibri.axes import Attention, Ffn, LatentAttention, Layer, Mixer, Norm, Router
-from colibri.layout.fold import Table
-from colibri.layout.rows import Row, ffn_row, mixer_row, norm_row, rope_row, router_row
 from colibri.image.kernel_layouts import ALIGN_BYTES
 from colibri.image.matrix import Matrix
 from colibri.image.placement import ImageLayout, Owner, owner_of
 from colibri.image.tables import rope_key, ropes, temperatures
 from colibri.layout.cache_layout import CacheLayout
+from colibri.layout.fold import Table
+from colibri.layout.rows import Row, ffn_row, mixer_row, norm_row, rope_row, router_row
 from colibri.model import ModelConfig
 
 T = TypeVar("T", bound=Hashable)
@@ -27,7 +27,10 @@ DESCRIPTOR_BYTES = 28
 """Of a matrix: seven words."""
 
 _PROJECTIONS = {
-    **{name: name for name in ("attn.q", "attn.k", "attn.v", "attn.o", "attn.gate", "attn.q_a", "attn.k_up", "attn.v_up")},
+    **{
+        name: name
+        for name in ("attn.q", "attn.k", "attn.v", "attn.o", "attn.gate", "attn.q_a", "attn.k_up", "attn.v_up")
+    },
     **{"attn.kv_a": "attn.k", "conv.out": "attn.o", "conv.in": "conv.in"},
 }
 """Tensor -> the projection in whose stage it is."""

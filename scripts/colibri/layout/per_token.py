@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one token costs: multiply-accumulates and bytes of weights. Where experts differ in size, the largest are counted: a bound."""
+"""What one token costs: multiply-accumulates and bytes of weights. Where experts differ in size, a bound: the largest count."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def bytes_read_per_token(config: ModelConfig, layout: ImageLayout) -> int:
     embedding = layout.by_name["embed.weight"].matrix
     row = embedding.row_bytes + embedding.scales_bytes // embedding.rows
     tables = sum(block.matrix.bytes for block in layout.blocks if block.name.startswith("rope."))
-    temperatures = 4 * sum(isinstance(m := layer.mixer, Attention) and m.temperature is not None for layer in config.layers)
+    temperatures = 4 * sum(
+        isinstance(m := layer.mixer, Attention) and m.temperature is not None for layer in config.layers
+    )
     return row + tables + temperatures + _sum(config, layout, _read_bytes)
 
 
@@ -39,13 +41,17 @@ def _sum(config: ModelConfig, layout: ImageLayout, cost: Callable[[Block], int])
             total += cost(block)
     for n, layer in enumerate(config.layers):
         for kind in ("expert", "attention"):
-            costs = sorted((c for owner, c in of_experts.items() if owner[:2] == (n, kind)), reverse=True)
+            costs = sorted(
+                (c for owner, c in of_experts.items() if (owner.layer, owner.kind) == (n, kind)), reverse=True
+            )
             total += sum(costs[: _top_k(layer, kind)])
     return total
 
 
 def _top_k(layer: Layer, kind: str) -> int:
-    router = layer.ffn.router if kind == "expert" else layer.mixer.router if isinstance(layer.mixer, Attention) else None
+    router = (
+        layer.ffn.router if kind == "expert" else layer.mixer.router if isinstance(layer.mixer, Attention) else None
+    )
     return router.top_k if router else 0
 
 

@@ -16,9 +16,10 @@ from colibri.image.kernel_layouts import layout_of
 from colibri.image.placement import ImageLayout, lay_out
 from colibri.layout.budget import Budget, budget
 from colibri.layout.kinds import ModelTables
-from colibri.layout.settings import Settings
 from colibri.layout.per_token import bytes_read_per_token, macs_per_token
+from colibri.layout.settings import Settings
 from colibri.layout.state_layout import StateLayout, state_layout
+from colibri.layout.uses import extra_axes
 from colibri.model import ModelConfig
 
 APP = "generate"
@@ -81,6 +82,7 @@ class Plan:
             "regions": [vars(r) for r in self.regions],
             "weights_address": self.weights_address,
             "offset_table_bytes": self.table_bytes,
+            "extra_axes": extra_axes(self.config),
             "macs_per_token": self.macs_per_token,
             "weight_bytes_read_per_token": self.weight_bytes_read_per_token,
         }
@@ -97,7 +99,7 @@ def make_plan(config: ModelConfig, board: Board, settings: Settings) -> Plan:
     region, address = _weights_place(board, layout.image_bytes, settings.weights_address)
     flash = {name: Part(n, "exact") for name, n in layout.part_bytes().items()}
     table_bytes = ModelTables(config, layout, state.cache).bytes
-    flash["code"] = Part(bounds.code_bytes + table_bytes, "bound")
+    flash["code"] = Part(bounds.code_bytes_of(extra_axes(config)) + table_bytes, "bound")
     ram = _ram(config, state, board, bounds)
     return Plan(
         board=board.name,

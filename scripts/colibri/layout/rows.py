@@ -44,7 +44,9 @@ def router_row(r: Router) -> Row:
 def mixer_row(mixer: Mixer, max_seq: int) -> Row:
     """The part of a kind's row that a mixer gives; what it does not have is 0."""
     row: Row = dict.fromkeys(("n_heads", "n_kv_heads", "heads_per_kv", "head_dim", "value_dim", "window", "chunk"), 0)
-    row |= dict.fromkeys(("is_tiled", "is_clipped", "qk_over", "q_rank", "kv_rank", "nope_dim", "rope_dim", "up_dim", "taps"), 0)
+    row |= dict.fromkeys(
+        ("is_tiled", "is_clipped", "qk_over", "q_rank", "kv_rank", "nope_dim", "rope_dim", "up_dim", "taps"), 0
+    )
     row |= {"attn_top_k": 0, "attn_n_experts": 0, "temperature_interval": 0, "scale": 0.0, "clip": 0.0}
     match mixer:
         case Attention():

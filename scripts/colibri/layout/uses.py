@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from colibri.axes import Attention, Convolution, LatentAttention, Layer, Norm, Router
-from colibri.layout.rows import ACTIVATIONS
 from colibri.image.tables import has_rope_factor, ropes
+from colibri.layout.rows import ACTIVATIONS
 from colibri.layout.state_layout import has_side_input, ranks
 from colibri.model import ModelConfig
 
@@ -64,6 +64,16 @@ def uses(config: ModelConfig) -> dict[str, int]:
         others = [f for f in plain if f.activation == activation and not (f.gated and activation == "silu")]
         found[f"ACT_{activation.upper()}"] = bool(others)
     return {name: int(value) for name, value in found.items()}
+
+
+_OF_EVERY_BUDGET = {"ATTENTION", "ROPE", "RMS_NORM", "EXPERTS", "DENSE", "GATE", "SWIGLU"}
+"""Axes of the models for which linker/budgets.toml was measured."""
+
+
+def extra_axes(config: ModelConfig) -> int:
+    """How many axes the engine has beyond those of a Mixtral or Llama; layers of several kinds count as one."""
+    extra = sum(use for name, use in uses(config).items() if name not in _OF_EVERY_BUDGET)
+    return extra + (len(set(config.layers)) > 1)
 
 
 def trace_tensors(config: ModelConfig) -> int:
