@@ -88,15 +88,20 @@ colibri_kv_rows_t colibri_cached_keys(const colibri_state_t *state, uint32_t kin
 /* Of latent attention they are the first elements of the keys. */
 colibri_kv_rows_t colibri_cached_values(const colibri_state_t *state, uint32_t kind, uint32_t kv_head, uint32_t begin)
 {
+#if COLIBRI_HAS_LATENT
 #if COLIBRI_HAS_ATTENTION
-    if (COLIBRI_KIND_MIXER(kind) == COLIBRI_MIXER_ATTENTION) {
-        const uint32_t layer = state->header.layer;
-        return rows(state, kind, state->v + COLIBRI_LAYER_V_AT(layer), SCALES(v, V, layer, 0), kv_head, begin);
+    if (COLIBRI_KIND_MIXER(kind) == COLIBRI_MIXER_LATENT)
+#endif
+    {
+        colibri_kv_rows_t values = colibri_cached_keys(state, kind, kv_head, begin);
+        values.n_cols = COLIBRI_KIND_VALUE_DIM(kind);
+        return values;
     }
 #endif
-    colibri_kv_rows_t values = colibri_cached_keys(state, kind, kv_head, begin);
-    values.n_cols = COLIBRI_KIND_VALUE_DIM(kind);
-    return values;
+#if COLIBRI_HAS_ATTENTION
+    const uint32_t layer = state->header.layer;
+    return rows(state, kind, state->v + COLIBRI_LAYER_V_AT(layer), SCALES(v, V, layer, 0), kv_head, begin);
+#endif
 }
 
 #endif

@@ -6,6 +6,11 @@
 #include "../kernels/arith.h"
 #include "../kernels/functions.h"
 
+/* The operators that take a sigmoid. */
+#define COLIBRI_NEEDS_SIGMOID                                                                                       \
+    (COLIBRI_HAS_ROUTER_SCORES || COLIBRI_HAS_ROUTER_WEIGHTS || COLIBRI_HAS_ATTN_GATE || COLIBRI_HAS_SHARED_GATE || \
+     COLIBRI_HAS_CLAMP || COLIBRI_HAS_ACT_GELU_TANH)
+
 typedef struct colibri_sincos {
     float sin;
     float cos;

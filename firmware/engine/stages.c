@@ -163,15 +163,16 @@ static colibri_status run_mixer(const colibri_call_t *call, uint32_t begin, uint
         return COLIBRI_OK;
     }
     case COLIBRI_STAGE_ROPE:
+#if COLIBRI_HAS_LATENT
 #if COLIBRI_HAS_ATTENTION
-        if (COLIBRI_KIND_MIXER(kind) == COLIBRI_MIXER_ATTENTION) {
-            return colibri_place_heads(call);
+        if (COLIBRI_KIND_MIXER(kind) == COLIBRI_MIXER_LATENT)
+#endif
+        {
+            return colibri_latent_rope(call);
         }
 #endif
-#if COLIBRI_HAS_LATENT
-        return colibri_latent_rope(call);
-#else
-        break;
+#if COLIBRI_HAS_ATTENTION
+        return colibri_place_heads(call);
 #endif
     case COLIBRI_STAGE_ATTENTION:
         colibri_attention(call, begin, end);
