@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The model_config.h of a model that has every axis: all of the engine compiles for it, and every table has columns."""
+"""A model that has every axis: all of the engine compiles for it, and every table has columns."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import io
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from colibri.axes import (
@@ -23,13 +24,15 @@ from colibri.axes import (
     Shared,
     Temperature,
 )
-from colibri.build.config_header import config_header, config_macros
+from colibri.build.config_header import config_hash, config_header, config_macros
 from colibri.combinations import contradictions
-from colibri.image.placement import lay_out
+from colibri.image.placement import ImageLayout, lay_out
+from colibri.image.writer import write_image
 from colibri.layout.state_layout import state_layout
 from colibri.layout.uses import uses
 from colibri.model import ModelConfig
 from colibri.quantise import Policy
+from verify.random_models import random_model
 
 RMS, PLAIN = Norm(1e-5), Norm(1e-6, weight=False)
 CENTRED = Norm(1e-5, "layer", bias=True)
@@ -41,9 +44,8 @@ def _ffn(activation: Activation, gated: bool) -> Ffn:
 
 
 ROPES = Rope("half", (1.0, 0.1), 1.25), Rope("adjacent", (0.5,))
-GROUPED = Router(
-    6, 3, "tanh", True, "sigmoid", True, Groups(3, 2, "top2", "zero"), weights="score", renormalise=Renormalise("l2", 1e-6), scale=2.0
-)  # fmt: skip
+GROUPED = Router(6, 3, "tanh", True, "sigmoid", True, Groups(3, 2, "top2", "zero"), weights="score", scale=2.0,
+                 renormalise=Renormalise("l2", 1e-6))  # fmt: skip
 MIXERS = (
     Attention(4, 2, 6, 0.5, ROPES[0], window=3, qkv_bias=True, o_bias=True, clip=2.0, qk_norm=QkNorm("head", PLAIN), sinks=True,
               temperature=Temperature(2, 0.1), gate=True),
@@ -82,15 +84,37 @@ def every_axis() -> ModelConfig:
     return config
 
 
+def equally_wide(config: ModelConfig) -> ModelConfig:
+    """Experts of one layer all alike, so that the choice among them changes no number of instructions."""
+    layers = tuple(replace(layer, ffn=replace(layer.ffn, widths=None)) for layer in config.layers)
+    return replace(config, layers=layers)
+
+
 @dataclass(frozen=True)
 class EveryAxis:
-    """As Tiny, for what only compiles."""
+    """As Tiny: an engine's model_config.h, and images for it."""
 
     kv: Literal["f32", "f16", "q8"] = "q8"
+    model: ModelConfig = field(default_factory=every_axis)
 
     @property
     def config(self) -> str:
-        config = every_axis()
-        policy = Policy.parse(QUANT).resolve(config)
-        macros = config_macros(config, lay_out(config, policy, 64), state_layout(config, policy, self.kv), self.kv)
-        return config_header(macros, title="every axis", weights_address=0, prefix=None)
+        return config_header(self._macros(), title="every axis", weights_address=0, prefix=None)
+
+    def image(self, seed: int) -> bytes:
+        """Random weights."""
+        out = io.BytesIO()
+        write_image(out, random_model(self.model, seed), self._policy, self._layout, config_hash=config_hash(self._macros()),
+                    load_address=0, name="every axis")  # fmt: skip
+        return out.getvalue()
+
+    def _macros(self) -> list[str]:
+        return config_macros(self.model, self._layout, state_layout(self.model, self._policy, self.kv), self.kv)
+
+    @property
+    def _policy(self) -> Policy:
+        return Policy.parse(QUANT).resolve(self.model)
+
+    @property
+    def _layout(self) -> ImageLayout:
+        return lay_out(self.model, self._policy, 64)

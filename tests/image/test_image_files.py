@@ -191,7 +191,7 @@ CASES = {
     "half an image": lambda data: bytes(data[: len(data) // 2]),
     "a byte short": lambda data: bytes(data[:-1]),
     "a byte too many": lambda data: bytes(data) + b"\0",
-    "another version": set_field("format_version", 2),
+    "another version": set_field("format_version", 3),
     "a directory past the header": set_field("directory_entries", 1 << 20),
     "a directory of 2**32 - 1 entries": set_field("directory_entries", (1 << 32) - 1),
     "a directory elsewhere": set_field("directory_offset", 264),
