@@ -91,7 +91,7 @@ colibri_sincos_t colibri_sincos(float t)
     float cos_r = colibri_fma(b, r2, 1.0f);
 
     /* Quadrants 0 to 3: (s, c), (c, -s), (-s, -c), (-c, s). */
-    uint32_t odd = 0u - (quadrant & 1u);
+    uint32_t odd = colibri_mask_of_bit(quadrant & 1u);
     uint32_t s = colibri_bits(sin_r);
     uint32_t c = colibri_bits(cos_r);
     colibri_sincos_t out;

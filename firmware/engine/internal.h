@@ -150,8 +150,8 @@ void colibri_router_logits(colibri_state_t *state, const colibri_gate_t *gate, u
 /* Choose the experts: ids and weights (top_k) from logits (n_experts). A device may take this function's place.
  * ALIAS: scratch is the state's. */
 void colibri_route(int32_t *ids, float *weights, const float *logits, const colibri_gate_t *gate, float *scratch);
-/* The k indices of the largest of n values, in descending order, ties to the lower index. */
-void colibri_top_k(int32_t *ids, const float *values, uint32_t n, uint32_t k);
+/* The k largest of n values and their indices, in descending order, ties to the lower index. */
+void colibri_top_k(int32_t *ids, float *chosen, const float *values, uint32_t n, uint32_t k);
 #if COLIBRI_HAS_GROUPS
 /* Put the selection values of all groups but the best out of the running. ALIAS: of_groups has n_experts elements. */
 void colibri_limit_groups(float *choice, uint32_t router, float *of_groups);

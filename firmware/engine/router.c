@@ -78,8 +78,6 @@ static void selection_values(float *choice, const float *scores, const colibri_g
 void colibri_route(int32_t *ids, float *weights, const float *logits, const colibri_gate_t *gate, float *scratch)
 {
     const uint32_t router = gate->router;
-    const float *scores = logits;
-    const float *choice = logits;
     (void)router;
 #if COLIBRI_HAS_SPARSEMIXER
     if (COLIBRI_ROUTER_IS_SPARSEMIXER(router)) {
@@ -88,17 +86,18 @@ void colibri_route(int32_t *ids, float *weights, const float *logits, const coli
     }
 #endif
 #if COLIBRI_HAS_ROUTER_SCORES
-    score(scratch + COLIBRI_SCRATCH_ROUTER_SCORES, logits, router);
-    scores = scratch + COLIBRI_SCRATCH_ROUTER_SCORES;
-    selection_values(scratch + COLIBRI_SCRATCH_ROUTER_CHOICE, scores, gate, scratch + COLIBRI_SCRATCH_ROUTER_HIDDEN);
-    choice = scratch + COLIBRI_SCRATCH_ROUTER_CHOICE;
-#else
-    (void)scratch;
-#endif
-    colibri_top_k(ids, choice, COLIBRI_ROUTER_N_EXPERTS(router), COLIBRI_ROUTER_TOP_K(router));
+    float *scores = scratch + COLIBRI_SCRATCH_ROUTER_SCORES;
+    float *choice = scratch + COLIBRI_SCRATCH_ROUTER_CHOICE;
+    score(scores, logits, router);
+    selection_values(choice, scores, gate, scratch + COLIBRI_SCRATCH_ROUTER_HIDDEN);
+    colibri_top_k(ids, weights, choice, COLIBRI_ROUTER_N_EXPERTS(router), COLIBRI_ROUTER_TOP_K(router));
     for (uint32_t j = 0; j < COLIBRI_ROUTER_TOP_K(router); j++) {
         weights[j] = scores[ids[j]];
     }
+#else
+    (void)scratch;
+    colibri_top_k(ids, weights, logits, COLIBRI_ROUTER_N_EXPERTS(router), COLIBRI_ROUTER_TOP_K(router));
+#endif
 #if COLIBRI_HAS_ROUTER_WEIGHTS
     colibri_weigh(weights, router);
 #else

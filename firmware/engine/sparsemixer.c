@@ -32,9 +32,9 @@ static float sum_of_close(const float *logits, const int32_t *ids, uint32_t n_ch
 
 void colibri_sparsemixer(int32_t *ids, float *weights, const float *logits, uint32_t router)
 {
-    colibri_top_k(ids, logits, COLIBRI_ROUTER_N_EXPERTS(router), COLIBRI_ROUTER_TOP_K(router));
+    colibri_top_k(ids, weights, logits, COLIBRI_ROUTER_N_EXPERTS(router), COLIBRI_ROUTER_TOP_K(router));
     for (uint32_t j = 0; j < COLIBRI_ROUTER_TOP_K(router); j++) {
-        weights[j] = colibri_snap(1.0f / sum_of_close(logits, ids, j, logits[ids[j]], router));
+        weights[j] = colibri_snap(1.0f / sum_of_close(logits, ids, j, weights[j], router));
     }
 }
 

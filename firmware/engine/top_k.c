@@ -4,9 +4,10 @@
 #if COLIBRI_MAX_EXPERTS > 0
 
 /* k passes, each for the best that comes after the last one chosen in the order (value descending, index rising): no marks, so the
- * values stay, and no branch. The first pass comes after a key that no value has.
+ * values stay, and no branch. The first pass comes after a key that no value has. The chosen values come back from their keys:
+ * loading them would be an access whose address depends on the choice.
  */
-void colibri_top_k(int32_t *ids, const float *values, uint32_t n, uint32_t k)
+void colibri_top_k(int32_t *ids, float *chosen, const float *values, uint32_t n, uint32_t k)
 {
     uint32_t last_key = 0xffffffffu;
     uint32_t last_id = 0;
@@ -22,6 +23,7 @@ void colibri_top_k(int32_t *ids, const float *values, uint32_t n, uint32_t k)
             best_id = colibri_select(better, i, best_id);
         }
         ids[j] = (int32_t)best_id;
+        chosen[j] = colibri_from_order_key(best_key);
         last_key = best_key;
         last_id = best_id;
     }

@@ -34,7 +34,7 @@ static inline float colibri_exp(float x)
 static inline float colibri_silu(float x)
 {
     float e = colibri_exp(colibri_from_bits(colibri_bits(x) | 0x80000000u));
-    uint32_t negative = 0u - (colibri_bits(x) >> 31);
+    uint32_t negative = colibri_mask_of_bit(colibri_bits(x) >> 31);
     float numerator = colibri_from_bits(colibri_select(negative, colibri_bits(e), colibri_bits(1.0f)));
     return colibri_snap(x * (numerator / (1.0f + e)));
 }

@@ -10,6 +10,11 @@
 #error "colibri: the kernel set armv7em needs a core with the DSP extension and an FPU: pack with --kernels portable"
 #endif
 #include "armv7em/table.h"
+#elif COLIBRI_KERNEL_LAYOUT == COLIBRI_LAYOUT_MVE
+#if !COLIBRI_ISA_MVE
+#error "colibri: the kernel set mve needs a core with MVE of integers and floats: pack with --kernels portable"
+#endif
+#include "mve/table.h"
 #elif COLIBRI_KERNEL_LAYOUT != COLIBRI_LAYOUT_PORTABLE
 #error "colibri: COLIBRI_KERNEL_LAYOUT names no kernel set of this engine; pack and build with the same release"
 #endif

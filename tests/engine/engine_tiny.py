@@ -21,6 +21,7 @@ from engine_config import config_text, pad8
 ROOT = Path(__file__).resolve().parents[2]
 FIRMWARE = ROOT / "firmware"
 HEADER_BYTES = 4096
+SELFTEST_POSITIONS = 8
 DTYPES = {"f32": 0, "bf16": 1, "f16": 2, "q8": 3, "q4": 4}
 CFLAGS = [
     "-std=c11", "-ffreestanding", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror",
@@ -172,6 +173,7 @@ class Tiny:
         offsets["FINAL_NORM"] = floats("final_norm", norm())
         inv_freq = (10000.0 ** (-np.arange(0, c.rotary, 2) / max(c.rotary, 1))).astype(np.float32)
         offsets["INV_FREQ"] = floats("inv_freq", inv_freq)
+        offsets["SELFTEST"] = self._append(bytes(4 * 2 * SELFTEST_POSITIONS))  # no vector until a test writes one
         layer_rows, expert_rows = [], []
         for layer in range(c.layers):
             row = {"attn_norm": floats(f"{layer}.attn_norm", norm())}

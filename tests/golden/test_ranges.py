@@ -4,18 +4,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
 
+from colibri.axes import Norm
 from colibri.model import ModelConfig
 from colibri.quantise import Stored
 from colibri_sim.golden import GoldenModel, RangeExceeded
+from colibri_sim.golden.cache import KvFormat
 
-from .synthetic import AXES, attention, config, ids, router, weights
+from .synthetic import AXES, LATENT, attention, config, ids, router, weights
+
+KV_FORMATS: tuple[KvFormat, ...] = get_args(KvFormat)
 
 
-def grown(of: ModelConfig, tensor: str, largest: float) -> GoldenModel:
+def grown(of: ModelConfig, tensor: str, largest: float, kv: KvFormat = "f32") -> GoldenModel:
     """The model with one tensor grown so that its largest magnitude is `largest`."""
 
     def read(wanted: str) -> Stored:
@@ -24,7 +29,7 @@ def grown(of: ModelConfig, tensor: str, largest: float) -> GoldenModel:
             return stored
         return replace(stored, data=stored.data * np.float32(largest / np.abs(stored.data).max()))
 
-    return GoldenModel(of, read)
+    return GoldenModel(of, read, kv)
 
 
 HUGE = 2.0**49.9
@@ -85,6 +90,40 @@ def one_by_one(model: GoldenModel) -> None:
         model.forward([token])
 
 
+def constant(of: ModelConfig, zeros: tuple[str, ...], equal: str, value: float) -> GoldenModel:
+    """The model with some tensors of layer 0 all zeros, and one whose elements are all `value`."""
+
+    def read(wanted: str) -> Stored:
+        stored, name = weights(of, "f32")(wanted), wanted.removeprefix("layers.0.")
+        return (
+            replace(stored, data=np.full_like(stored.data, value * (name == equal)))
+            if name in (*zeros, equal)
+            else stored
+        )
+
+    return GoldenModel(of, read)
+
+
+@pytest.mark.parametrize(
+    ("of", "zeros", "equal"),
+    [
+        (AXES["qkv and o biases"], ("attn.v.weight", "attn.o.weight"), "attn.v.bias"),
+        (
+            config(replace(LATENT, norm=Norm(1e-6, bias=True))),
+            ("attn.kv_a_norm.weight", "attn.v_up.weight"),
+            "attn.kv_a_norm.bias",
+        ),
+    ],
+    ids=["attention", "latent attention"],
+)
+def test_rounding_alone_can_take_the_attention_output_out_of_range(
+    of: ModelConfig, zeros: tuple[str, ...], equal: str
+) -> None:
+    """Every value is the largest in range; weights whose float32 sum is above 1 do the rest."""
+    with pytest.raises(RangeExceeded, match="layer 0 attn reaches"):
+        constant(of, zeros, equal, float(np.nextafter(np.float32(2.0**50), np.float32(0)))).forward(ids())
+
+
 @pytest.mark.parametrize("tensor", ["q", "k", "v"])
 def test_what_is_clipped_is_in_range(tensor: str) -> None:
     assert np.isfinite(grown(AXES["clip"], f"layers.0.attn.{tensor}.weight", HUGE).forward(ids()).logits).all()
@@ -127,3 +166,25 @@ def test_a_weighted_input_is_checked_before_its_block() -> None:
     of = config(ffn=router(weights="sigmoid", side="input", scale=2.0**40))
     with pytest.raises(RangeExceeded, match="layer 0 gate slot 0 reaches"):
         grown(of, "layers.0.ffn_norm.weight", 2.0**20).forward(ids())
+
+
+@pytest.mark.parametrize(
+    ("axis", "tensor", "place"),
+    [
+        ("plain", "attn.k.weight", "k_rope"),
+        ("plain", "attn.v.weight", "v"),
+        ("mixture of attention", "attn.v.weight", "v"),
+        ("latent attention", "attn.kv_a_norm.weight", "k_rope"),
+    ],
+)
+def test_a_cache_of_binary16_has_a_smaller_range(axis: str, tensor: str, place: str) -> None:
+    name = f"layers.0.{tensor}"
+    assert np.isfinite(grown(AXES[axis], name, 2.0**16).forward(ids()).logits).all()
+    with pytest.raises(RangeExceeded, match=f"layer 0 {place} reaches 65520"):
+        grown(AXES[axis], name, 2.0**16, "f16").forward(ids())
+
+
+def test_a_convolution_is_remembered_in_float32() -> None:
+    results = [grown(AXES["convolution"], "layers.0.conv.in.weight", 2.0**10, kv).forward(ids()) for kv in KV_FORMATS]
+    for other in results[1:]:
+        assert np.array_equal(results[0].logits.view(np.uint32), other.logits.view(np.uint32))

@@ -63,6 +63,7 @@ def test_defaults_are_those_of_the_framework() -> None:
 # What the class shows after it has computed with the default: the window without use_sliding_window, the last layer;
 # and for latent attention a width of heads that Colibri does not read.
 _COMPUTED = {
+    ("dbrx", "num_key_value_heads"),
     *((name, "head_dim") for name in ("deepseek_v2", "deepseek_v3")),
     *((name, "sliding_window") for name in ("qwen2", "qwen3", "qwen2_moe", "qwen3_moe")),
     ("ernie4_5_moe", "moe_layer_end_index"),

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from colibri.build.config_header import config_header, config_macros
+from colibri.image.kernel_layouts import LAYOUTS, PORTABLE, KernelLayout
 from colibri.image.placement import lay_out
 from colibri.layout.state_layout import state_layout
 from colibri.model import ModelConfig
@@ -48,11 +49,11 @@ int main(void)
 """
 
 
-def header(config: ModelConfig, quant: str, kv: Any) -> tuple[str, int, int]:
+def header(config: ModelConfig, quant: str, kv: Any, kernels: KernelLayout = PORTABLE) -> tuple[str, int, int]:
     """model_config.h, and the plan's bytes of state and of KV cache."""
     policy = Policy.parse(quant).resolve(config)
-    state = state_layout(config, policy, kv)
-    macros = config_macros(config, lay_out(config, policy, 64), state, kv)
+    state = state_layout(config, policy, kv, kernels)
+    macros = config_macros(config, lay_out(config, policy, 64, kernels), state, kv)
     return config_header(macros, title="test", weights_address=0, prefix=None), state.bytes, state.kv_bytes
 
 
@@ -87,8 +88,9 @@ def test_the_engine_agrees_about_odd_configurations(tmp_path: Path) -> None:
         config = random_config(rng)
         quant = rng.choice(["f32", "bf16", "q8", "q8:32", "q4", "q4:row", "default=f16,experts=q8:128,dense=q8:32"])
         kv = rng.choice(["f32", "f16", "q8"])
-        text, total, _ = header(config, quant, kv)
-        assert accepted(tmp_path, text), (config, quant, kv)
+        kernels = rng.choice(LAYOUTS)
+        text, total, _ = header(config, quant, kv, kernels)
+        assert accepted(tmp_path, text), (config, quant, kv, kernels.name)
         wrong = text.replace(f"COLIBRI_STATE_BYTES {total}u", f"COLIBRI_STATE_BYTES {total + 16}u")
         assert wrong != text
     assert not accepted(tmp_path, wrong)

@@ -48,6 +48,12 @@ RULES = (
     ),
     Rule("arch", ("arch/*.h", "include/colibri/port.h"), never={"a model": MODEL_MACRO}),
     Rule("boards", ("boards/*.h", "arch/*.h", "include/colibri/port.h"), never={"a model": MODEL_MACRO}),
+    # kernels without an engine
+    Rule(
+        "apps/kernels",
+        ("kernels/kernels.h", "arch/frames.h", _PUBLIC),
+        never={"a board": BOARD_WORD, "a model": MODEL_MACRO},
+    ),
     Rule(
         "apps", ("apps/*.h", "arch/frames.h", _PUBLIC), never={"a board": BOARD_WORD, "an instruction set": ISA_MACRO}
     ),

@@ -40,6 +40,10 @@ def test_host_is_bit_exact(packs: Packs, name: str, quant: str, kv: str) -> None
     assert exact(packs, name, quant, kv, "linux-x86_64").positions == len(IDS)
 
 
+def test_one_multiplier_a_row_is_bit_exact(packs: Packs) -> None:
+    exact(packs, "mixtral_odd", "default=q4:row", "f32", "linux-x86_64")
+
+
 @pytest.mark.parametrize(("opt", "kv"), [("0", "f32"), ("2", "f32"), ("3", "q8"), ("s", "q8")])
 def test_host_is_bit_exact_at_every_level(packs: Packs, opt: str, kv: str) -> None:
     exact(packs, "mixtral_odd", "default=q8:32,embedding=f16,experts=q4,head=bf16", kv, "linux-x86_64", opt=opt)
@@ -94,6 +98,8 @@ def test_host_is_bit_exact_with_clang(packs: Packs, name: str, quant: str, kv: s
         ("mistral_swa", "q4", "q8", "mps3-an547", "llvm", "2"),
         ("mixtral_odd", "bf16", "f32", "mps2-an386", "llvm", "3"),
         ("llama_tied_rope3", "q8:32", "f32", "mps2-an386", "llvm", "s"),
+        ("mixtral_odd", "default=q4:row,embedding=q8:64", "f32", "mps2-an505", "gcc", "2"),
+        ("mixtral_odd", "default=q8:128,experts=q4:64,embedding=q4", "q8", "mps2-an500", "llvm", "0"),
     ],
 )
 def test_board_is_bit_exact(packs: Packs, name: str, quant: str, kv: str, board: str, toolchain: str, opt: str) -> None:

@@ -13,7 +13,7 @@ static inline float colibri_widen_half(uint16_t half)
     uint32_t exponent = (uint32_t)half >> 10 & 31u;
     uint32_t normal = (exponent + 31u) >> 5; /* 1 where the exponent is not 0 */
     uint32_t significand = ((uint32_t)half & 0x3ffu) | normal << 10;
-    uint32_t sign = 0u - ((uint32_t)half >> 15);
+    uint32_t sign = colibri_mask_of_bit((uint32_t)half >> 15);
     uint32_t scale = (exponent + (normal ^ 1u) - 25u + 127u) << 23;
     return (float)(int32_t)((significand ^ sign) - sign) * colibri_from_bits(scale);
 }

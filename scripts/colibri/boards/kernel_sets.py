@@ -8,5 +8,6 @@ from collections.abc import Mapping
 KERNEL_SETS: Mapping[str, tuple[str, ...]] = {
     "portable": ("portable",),
     "armv7em": ("armv7em", "portable"),
+    "mve": ("mve", "armv7em", "portable"),
 }
 """Kernel set, a folder in firmware/kernels -> every set that a core with it runs, best first."""

@@ -15,7 +15,8 @@ from colibri.layout.cache_layout import Kv
 from colibri.layout.fold import braces, c_float
 from colibri.layout.kinds import ModelTables
 from colibri.layout.state_layout import StateLayout
-from colibri.layout.uses import trace_tensors, uses
+from colibri.layout.statics import trace_tensors
+from colibri.layout.uses import uses
 from colibri.model import ModelConfig
 
 _FORMAT_MACROS = ("F32", "BF16", "F16", "Q8", "Q8_GROUP", "Q4")
@@ -57,6 +58,7 @@ def config_macros(config: ModelConfig, layout: ImageLayout, state: StateLayout, 
         **{f"HAS_{name}": use for name, use in uses(config).items()},
         **{f"{name}_AT": f"{blocks[tensor].offset if tensor in blocks else 0}u" for name, tensor in _PLACES.items()},
         "HEAD_AT": f"{blocks[head].offset}u",
+        "SELFTEST_AT": f"{layout.selftest_offset}u",
         **{f"{name}_MATRIX": f"{index}u" for name, index in ends.items()},
     }
     for table in found.tables:

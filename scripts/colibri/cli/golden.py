@@ -11,6 +11,7 @@ import numpy as np
 
 from colibri.cli import options, render, workflow
 from colibri.errors import NegativeVerdict
+from colibri.layout.state_layout import Kv
 from colibri.model import F32Array
 from colibri_sim.golden import RangeExceeded, Result
 from colibri_sim.prompts import check_ids, parse_ids
@@ -28,7 +29,7 @@ _SHOWN = 5
 )
 @options.reading_options
 @options.JSON
-def command(checkpoint: Path, ids: str, quant: str, kv: str, as_json: bool, **reading: Any) -> None:
+def command(checkpoint: Path, ids: str, quant: str, kv: Kv, as_json: bool, **reading: Any) -> None:
     """Run the golden model on CHECKPOINT: the definition of every bit the firmware computes."""
     source = workflow.read_checkpoint(checkpoint, options.reading_from(reading))
     config = source.model.config

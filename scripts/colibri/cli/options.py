@@ -210,13 +210,18 @@ _SETTINGS = (
     click.option("--max-seq", type=IntegerType(1), help="Context length in tokens. [the checkpoint's]"),
     click.option("--weights-addr", type=IntegerType(), help="Address of the image. [the board's]"),
     click.option("--expert-align", type=AlignType(), help="line, sector or bytes: where an expert may start. [line]"),
-    click.option("--kernels", metavar="SET", help="Kernel set that the image is laid out for. [the board's]"),
     click.option("--name", "prefix", type=PrefixType(), help="Symbol prefix of this model's C interface."),
 )
+_KERNELS = click.option("--kernels", metavar="SET", help="Kernel set that the image is laid out for. [the board's]")
 
 
 def settings_options(function: F) -> F:
     """The options that decide what is packed; `settings_from` and `reading_from` give them."""
+    return settings_options_of_bench(_KERNELS(function))
+
+
+def settings_options_of_bench(function: F) -> F:
+    """`settings_options` without --kernels, which means something else to bench."""
     for option in reversed((*_SETTINGS, *_READING)):
         function = option(function)
     return function

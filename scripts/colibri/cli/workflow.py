@@ -18,6 +18,7 @@ from colibri.cli import render
 from colibri.cli.options import given_settings, reading_from, reading_words, settings_from
 from colibri.errors import CheckpointError, DoesNotFit, ImageError, UsageError
 from colibri.folder import MANIFEST, Folder, is_folder, read_folder
+from colibri.image.selftest import POSITIONS, SelfTest
 from colibri.importers import AS_IT_SAYS, load
 from colibri.layout.plan import Plan, make_plan, require_fit
 from colibri.layout.settings import Settings
@@ -28,7 +29,7 @@ from colibri.quantise import Policy
 from colibri.tokenizer import Tokenizer
 from colibri_sim.golden import GoldenModel
 from colibri_sim.prompts import builtin_prompts
-from colibri_sim.vectors import Prompt, golden_model, make_vectors
+from colibri_sim.vectors import Prompt, golden_model, make_selftest, make_vectors
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ def pack(checkpoint: Checkpoint, board: Board, settings: Settings, out: Path, pr
         golden = golden_model(checkpoint.model, plan.config, policy, settings.kv)
         chosen = list(prompts) or _builtin_prompts(plan, checkpoint)
         vectors = make_vectors(golden, chosen, quant=plan.quant, kv=settings.kv)
-        write_folder(work, checkpoint.model, checkpoint.name, board, settings, plan, vectors)
+        selftest = SelfTest(*make_selftest(golden, POSITIONS))
+        write_folder(work, checkpoint.model, checkpoint.name, board, settings, plan, vectors, selftest)
     return plan
 
 

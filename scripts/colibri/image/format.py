@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from colibri.errors import ImageError
 from colibri.image.kernel_layouts import LAYOUTS
+from colibri.image.selftest import POSITIONS
 
 MAGIC = b"COLIBRI\0"
 FORMAT_VERSION = 2
@@ -137,6 +138,7 @@ def c_header() -> str:
         f"#define COLIBRI_HEADER_FIXED_BYTES {FIXED_BYTES}u",
         f'#define COLIBRI_HEADER_MAGIC "{MAGIC[:-1].decode()}" /* with its NUL */',
         f"#define COLIBRI_DIRECTORY_ENTRY_BYTES {ENTRY.size}u",
+        f"#define COLIBRI_SELFTEST_POSITIONS {POSITIONS}u",
         "",
     ]
     lines += [f"#define COLIBRI_HEADER_OFFSET_{f.name.upper()} {f.offset}u" for f in FIELDS]

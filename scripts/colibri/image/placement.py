@@ -12,6 +12,7 @@ from itertools import groupby
 from colibri.image.format import ENTRY, FIXED_BYTES, PAGE_BYTES
 from colibri.image.kernel_layouts import ALIGN_BYTES, PORTABLE, KernelLayout, align_up
 from colibri.image.matrix import Matrix
+from colibri.image.selftest import BYTES as SELFTEST_BYTES
 from colibri.image.tables import table_sizes
 from colibri.model import ModelConfig
 from colibri.quantise import Format, Policy
@@ -57,11 +58,12 @@ class Expert:
 
 @dataclass(frozen=True)
 class ImageLayout:
-    """Every offset of an image. Blocks are in rising order and do not overlap."""
+    """Every offset of an image. Blocks are in rising order and do not overlap; the self-test vector ends the dense part."""
 
     header_bytes: int
     dense_bytes: int
     image_bytes: int
+    selftest_offset: int
     blocks: tuple[Block, ...]
     experts: tuple[Expert, ...]
     kernels: KernelLayout = PORTABLE
@@ -81,6 +83,7 @@ class ImageLayout:
         parts = {"header": FIXED_BYTES + ENTRY.size * len(self.experts)}
         for block in self.blocks:
             parts[block.part] = parts.get(block.part, 0) + block.matrix.stored_bytes()
+        parts["tables"] += SELFTEST_BYTES
         parts["padding"] = self.image_bytes - sum(parts.values())
         return parts
 
@@ -115,6 +118,8 @@ def lay_out(config: ModelConfig, policy: Policy, expert_align: int, kernels: Ker
             place(name, shape, policy.format_of(name), _part(name))
     for name, n_elems in table_sizes(config).items():
         place(name, (n_elems,), Format("f32"), "tables")
+    selftest_offset = align_up(cursor, ALIGN_BYTES)
+    cursor = selftest_offset + SELFTEST_BYTES
     dense_bytes = align_up(cursor, ALIGN_BYTES) - header_bytes
 
     experts: list[Expert] = []
@@ -124,7 +129,8 @@ def lay_out(config: ModelConfig, policy: Policy, expert_align: int, kernels: Ker
             place(name, shapes[name], policy.format_of(name), _part(name))
         cursor = align_up(cursor, ALIGN_BYTES)
         experts.append(Expert(owner, start, cursor - start))
-    return ImageLayout(header_bytes, dense_bytes, align_up(cursor, PAGE_BYTES), tuple(blocks), tuple(experts), kernels)
+    image_bytes = align_up(cursor, PAGE_BYTES)
+    return ImageLayout(header_bytes, dense_bytes, image_bytes, selftest_offset, tuple(blocks), tuple(experts), kernels)
 
 
 def _by_owner(names: dict[str, tuple[int, ...]]) -> Iterator[tuple[Owner, Iterator[str]]]:

@@ -12,6 +12,7 @@ from typing import IO
 from colibri.image import format as image_format
 from colibri.image.matrix import matrix_bytes
 from colibri.image.placement import Block, Expert, ImageLayout
+from colibri.image.selftest import SelfTest
 from colibri.image.tables import table_values
 from colibri.model import Model
 from colibri.quantise import Format, Policy, Stored, store
@@ -31,6 +32,7 @@ def write_image(
     policy: Policy,
     layout: ImageLayout,
     *,
+    selftest: SelfTest,
     config_hash: bytes,
     load_address: int,
     name: str,
@@ -40,16 +42,20 @@ def write_image(
     tensors: dict[str, str] = {}
     out.write(bytes(layout.header_bytes))
     cursor = layout.header_bytes
-    for block, stored in _stored(model, policy, layout):
-        tensors[block.name] = stored.sha256()
-        data = matrix_bytes(stored, block.matrix)
-        chunk = bytes(block.offset - cursor) + data
+
+    def write(offset: int, data: bytes) -> None:
+        nonlocal cursor
+        chunk = bytes(offset - cursor) + data
         crc.update(cursor, chunk)
         out.write(chunk)
-        cursor = block.offset + len(data)
-    tail = bytes(layout.image_bytes - cursor)
-    crc.update(cursor, tail)
-    out.write(tail)
+        cursor += len(chunk)
+
+    for block, stored in _stored(model, policy, layout):
+        tensors[block.name] = stored.sha256()
+        write(block.offset, matrix_bytes(stored, block.matrix))
+        if block.name == INV_FREQ:  # the last of the dense part but for this
+            write(layout.selftest_offset, selftest.encode())
+    write(layout.image_bytes, b"")
     header = _header(model, policy, layout, crc, config_hash=config_hash, load_address=load_address, name=name)
     out.seek(0)
     out.write(header)

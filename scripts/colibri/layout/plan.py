@@ -7,7 +7,7 @@ the link the ELF is measured: exact parts must be equal, bounds must hold.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from colibri.boards import Board, Region
@@ -19,6 +19,7 @@ from colibri.layout.kinds import ModelTables
 from colibri.layout.per_token import bytes_read_per_token, macs_per_token
 from colibri.layout.settings import Settings
 from colibri.layout.state_layout import StateLayout, state_layout
+from colibri.layout.statics import app_array_bytes
 from colibri.layout.uses import extra_axes
 from colibri.model import ModelConfig
 
@@ -83,6 +84,7 @@ class Plan:
             "weights_address": self.weights_address,
             "offset_table_bytes": self.table_bytes,
             "extra_axes": extra_axes(self.config),
+            "app_array_bytes": app_array_bytes(self.config),
             "macs_per_token": self.macs_per_token,
             "weight_bytes_read_per_token": self.weight_bytes_read_per_token,
         }
@@ -136,15 +138,15 @@ def _remedy(config: ModelConfig, board: Board, settings: Settings) -> str:
     """The first change of options under which the model fits, tried one by one and then together."""
     shorter = [n for n in (4096, 2048, 1024, 512, 256, 128, 64) if n < config.max_seq]
     quants = ("q8", "q4")
-    trials: list[dict[str, Any]] = [{"quant": q} for q in quants]
-    trials += [{"kv": "f16"}, {"kv": "q8"}]
+    trials: list[dict[str, Any]] = [{}, *({"quant": q} for q in quants), {"kv": "f16"}, {"kv": "q8"}]
     trials += [{"max_seq": n} for n in shorter]
     trials += [{"quant": q, "kv": "q8", "max_seq": n} for q in quants for n in [None, *shorter]]
+    places = {"": settings, "without --weights-addr": replace(settings, weights_address=None)}
     for trial in trials:
-        if make_plan(config, board, settings.changed(**trial)).fits:
-            return "it fits with " + " ".join(_option(k, v) for k, v in trial.items() if v is not None)
-    if settings.weights_address is not None:
-        return "leave out --weights-addr, or choose a larger board (colibri boards)"
+        options = " ".join(_option(k, v) for k, v in trial.items() if v is not None)
+        for dropped, place in places.items():
+            if make_plan(config, board, place.changed(**trial)).fits:
+                return "it fits " + " and ".join(filter(None, [f"with {options}" if options else "", dropped]))
     return "no quantisation or context length makes it fit; choose a larger board (colibri boards)"
 
 

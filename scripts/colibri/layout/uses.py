@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from colibri.axes import Attention, Convolution, LatentAttention, Layer, Norm, Router
+from colibri.axes import Attention, Convolution, LatentAttention, Norm, Router
 from colibri.image.tables import has_rope_factor, ropes
 from colibri.layout.rows import ACTIVATIONS
 from colibri.layout.state_layout import has_side_input, ranks
@@ -74,30 +74,6 @@ def extra_axes(config: ModelConfig) -> int:
     """How many axes the engine has beyond those of a Mixtral or Llama; layers of several kinds count as one."""
     extra = sum(use for name, use in uses(config).items() if name not in _OF_EVERY_BUDGET)
     return extra + (len(set(config.layers)) > 1)
-
-
-def trace_tensors(config: ModelConfig) -> int:
-    """Tensors that the verify application sends for each position (docs/DESIGN.md 4)."""
-    return 3 + sum(_mixer_tensors(layer) + _ffn_tensors(layer) for layer in config.layers)
-
-
-def _mixer_tensors(layer: Layer) -> int:
-    norms = (layer.attn_norm is not None) + (layer.attn_post_norm is not None)
-    match m := layer.mixer:
-        case Attention():
-            n = 7 + m.gate + 3 * (m.router is not None)
-        case LatentAttention():
-            n = 7 + (m.q_rank is not None)
-        case Convolution():
-            n = 3
-    return norms + n + 1
-
-
-def _ffn_tensors(layer: Layer) -> int:
-    norms = (layer.ffn_norm is not None) + (layer.ffn_post_norm is not None)
-    f = layer.ffn
-    n_slots = f.router.top_k + (f.shared is not None) if f.router else 1
-    return norms + 3 * (f.router is not None) + n_slots * (3 + f.gated) + 1
 
 
 def _norms(config: ModelConfig) -> list[Norm]:

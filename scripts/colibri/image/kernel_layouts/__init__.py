@@ -8,14 +8,15 @@ is stale. docs/FORMAT.md 3 says what every byte is.
 from __future__ import annotations
 
 from colibri.image.kernel_layouts.armv7em import Armv7emLayout
+from colibri.image.kernel_layouts.mve import MveLayout
 from colibri.image.kernel_layouts.portable import ALIGN_BYTES, ELEMENT_BITS, PortableLayout, align_up, pad8
 
 KernelLayout = PortableLayout
 """What every layout is: PortableLayout, or a class that says where it differs."""
 
 PORTABLE = PortableLayout()
-LAYOUTS: tuple[KernelLayout, ...] = (PORTABLE, Armv7emLayout())
-"""In the order of their ids. Reserved: 3 `mve`, 4 `armv7m`."""
+LAYOUTS: tuple[KernelLayout, ...] = (PORTABLE, Armv7emLayout(), MveLayout())
+"""In the order of their ids. Reserved: 4 `armv7m`."""
 
 __all__ = [
     "ALIGN_BYTES",
