@@ -11,7 +11,7 @@ import numpy as np
 
 from colibri.cli import options, render, workflow
 from colibri.errors import NegativeVerdict
-from colibri.layout.state_layout import Kv
+from colibri.layout.cache_layout import Kv
 from colibri.model import F32Array
 from colibri_sim.golden import RangeExceeded, Result
 from colibri_sim.prompts import check_ids, parse_ids

@@ -52,9 +52,9 @@ def write_image(
 
     for block, stored in _stored(model, policy, layout):
         tensors[block.name] = stored.sha256()
-        write(block.offset, matrix_bytes(stored, block.matrix))
-        if block.name == INV_FREQ:  # the last of the dense part but for this
+        if cursor <= layout.selftest_offset < block.offset:  # the end of the dense part
             write(layout.selftest_offset, selftest.encode())
+        write(block.offset, matrix_bytes(stored, block.matrix))
     write(layout.image_bytes, b"")
     header = _header(model, policy, layout, crc, config_hash=config_hash, load_address=load_address, name=name)
     out.seek(0)
