@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "functions.h"
 #include "internal.h"
 
 /* h over g; its pad may hold what the scratch held before. */
@@ -7,9 +6,7 @@ void colibri_swiglu(colibri_state_t *state)
 {
     float *g = state->scratch + COLIBRI_SCRATCH_GATE;
     const float *u = state->scratch + COLIBRI_SCRATCH_UP;
-    for (uint32_t i = 0; i < COLIBRI_FFN_WIDTH; i++) {
-        g[i] = colibri_snap(colibri_silu(g[i]) * u[i]);
-    }
+    colibri_kernels.swiglu(g, u, COLIBRI_FFN_WIDTH);
     memset(g + COLIBRI_FFN_WIDTH, 0, (COLIBRI_FFN_PAD - COLIBRI_FFN_WIDTH) * sizeof(float));
 }
 
@@ -23,9 +20,7 @@ void colibri_combine(colibri_state_t *state)
     }
     colibri_kernels.axpy(state->q, state->expert_weights[slot], state->scratch + COLIBRI_SCRATCH_OUT, COLIBRI_HIDDEN_SIZE);
     if (slot == COLIBRI_TOP_K - 1) {
-        for (uint32_t i = 0; i < COLIBRI_HIDDEN_SIZE; i++) {
-            state->q[i] = colibri_snap(state->q[i]);
-        }
+        colibri_kernels.scale(state->q, 1.0f, COLIBRI_HIDDEN_SIZE); /* snap */
     }
 #else
     (void)state;

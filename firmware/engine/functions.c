@@ -1,37 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "functions.h"
 
-float colibri_exp(float x)
-{
-    const uint32_t limit = colibri_bits(COLIBRI_EXP_LIMIT);
-    uint32_t magnitude = colibri_magnitude(x);
-    magnitude = colibri_select(colibri_mask_below(magnitude, limit), magnitude, limit);
-    x = colibri_from_bits(magnitude | 0x80000000u);
-
-    float shifted = x * COLIBRI_LOG2E + COLIBRI_RINT_MAGIC;
-    float k = shifted - COLIBRI_RINT_MAGIC;
-    float r = colibri_fma(-k, COLIBRI_LN2_HI, x);
-    r = colibri_fma(-k, COLIBRI_LN2_LO, r);
-    float p = COLIBRI_E6;
-    p = colibri_fma(p, r, COLIBRI_E5);
-    p = colibri_fma(p, r, COLIBRI_E4);
-    p = colibri_fma(p, r, COLIBRI_E3);
-    p = colibri_fma(p, r, COLIBRI_E2);
-    p = colibri_fma(p, r, 1.0f);
-    p = colibri_fma(p, r, 1.0f);
-    /* k is in the low bits of shifted; those above leave the word. BOUND: k >= -41 and p > 0.7, so the exponent stays normal. */
-    return colibri_snap(colibri_from_bits(colibri_bits(p) + (colibri_bits(shifted) << 23)));
-}
-
-float colibri_silu(float x)
-{
-    float e = colibri_exp(colibri_from_bits(colibri_bits(x) | 0x80000000u));
-    uint32_t negative = 0u - (colibri_bits(x) >> 31);
-    float numerator = colibri_from_bits(colibri_select(negative, colibri_bits(e), colibri_bits(1.0f)));
-    float sigmoid = colibri_snap(numerator / (1.0f + e));
-    return colibri_snap(x * sigmoid);
-}
-
 colibri_sincos_t colibri_sincos(float t)
 {
     float shifted = t * COLIBRI_TWO_OVER_PI + COLIBRI_RINT_MAGIC;
@@ -47,7 +16,7 @@ colibri_sincos_t colibri_sincos(float t)
     float cos_r = colibri_fma(b, r2, 1.0f);
 
     /* Quadrants 0 to 3: (s, c), (c, -s), (-s, -c), (-c, s). */
-    uint32_t odd = 0u - (quadrant & 1u);
+    uint32_t odd = colibri_mask_of_bit(quadrant & 1u);
     uint32_t s = colibri_bits(sin_r);
     uint32_t c = colibri_bits(cos_r);
     colibri_sincos_t out;

@@ -49,7 +49,6 @@ colibri_status colibri_check_range(const float *x, uint32_t n);
 
 void colibri_embed(const colibri_model_t *model, colibri_state_t *state, int32_t id);
 void colibri_rmsnorm(float *out, const float *x, const float *weights);
-void colibri_add_residual(float *x, const float *y);
 
 /* out[r] = (W x)[r] for rows begin to end - 1. The first row quantises x first where W is of an integer format and x is new;
  * x_is_quantised: another matrix of the same format did that. ALIAS: x has pad8(cols) elements. */

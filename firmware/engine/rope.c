@@ -26,15 +26,7 @@ void colibri_rope_prepare(const colibri_model_t *model, colibri_state_t *state)
 
 static void rotate(const colibri_state_t *state, float *head)
 {
-    for (uint32_t i = 0; i < COLIBRI_ROTARY_DIM / 2; i++) {
-        float *pair = head + PAIR_STEP * i;
-        float x0 = pair[0];
-        float x1 = pair[PAIR_DISTANCE];
-        float s = state->rope_sin[i];
-        float c = state->rope_cos[i];
-        pair[0] = colibri_snap(colibri_fma(-x1, s, colibri_snap(x0 * c)));
-        pair[PAIR_DISTANCE] = colibri_snap(colibri_fma(x0, s, colibri_snap(x1 * c)));
-    }
+    colibri_kernels.rotate(head, state->rope_cos, state->rope_sin, COLIBRI_ROTARY_DIM / 2, PAIR_STEP, PAIR_DISTANCE);
 }
 
 #else
@@ -53,6 +45,13 @@ static void rotate(const colibri_state_t *state, float *head)
 
 #endif
 
+/* The least magnitude that the cache cannot hold: of f16, 65520, which rounds to infinity. */
+#if COLIBRI_KV_F16
+#define KV_RANGE_BITS 0x477ff000u
+#else
+#define KV_RANGE_BITS COLIBRI_RANGE_BITS
+#endif
+
 static void append(colibri_state_t *state, const float *k, const float *v)
 {
     uint32_t layer = state->header.layer;
@@ -63,6 +62,9 @@ static void append(colibri_state_t *state, const float *k, const float *v)
         colibri_kernels.quantise(&state->k[layer][position][at], &state->k_scale[layer][position][head], k + at, COLIBRI_HEAD_DIM);
         colibri_kernels.quantise(&state->v[layer][position][at], &state->v_scale[layer][position][head], v + at, COLIBRI_HEAD_DIM);
     }
+#elif COLIBRI_KV_F16
+    colibri_kernels.narrow_f16(state->k[layer][position], k, COLIBRI_KV_ELEMS);
+    colibri_kernels.narrow_f16(state->v[layer][position], v, COLIBRI_KV_ELEMS);
 #else
     memcpy(state->k[layer][position], k, sizeof(state->k[layer][position]));
     memcpy(state->v[layer][position], v, sizeof(state->v[layer][position]));
@@ -76,14 +78,13 @@ colibri_status colibri_rope(colibri_state_t *state)
     for (uint32_t head = 0; head < COLIBRI_N_HEADS; head++) {
         rotate(state, state->q + head * COLIBRI_HEAD_DIM);
     }
-    for (uint32_t i = 0; i < COLIBRI_Q_ELEMS; i++) {
-        state->q[i] = colibri_snap(state->q[i] * COLIBRI_ATTENTION_SCALE);
-    }
+    colibri_kernels.scale(state->q, COLIBRI_ATTENTION_SCALE, COLIBRI_Q_ELEMS);
     for (uint32_t head = 0; head < COLIBRI_N_KV_HEADS; head++) {
         rotate(state, k + head * COLIBRI_HEAD_DIM);
     }
-    if (colibri_check_range(state->q, COLIBRI_Q_ELEMS) != COLIBRI_OK || colibri_check_range(k, COLIBRI_KV_ELEMS) != COLIBRI_OK ||
-        colibri_check_range(v, COLIBRI_KV_ELEMS) != COLIBRI_OK) {
+    if (colibri_check_range(state->q, COLIBRI_Q_ELEMS) != COLIBRI_OK ||
+        colibri_kernels.absmax(k, COLIBRI_KV_ELEMS) >= KV_RANGE_BITS ||
+        colibri_kernels.absmax(v, COLIBRI_KV_ELEMS) >= KV_RANGE_BITS) {
         return COLIBRI_ERR_RANGE;
     }
     append(state, k, v);

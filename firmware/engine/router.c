@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "functions.h"
 #include "internal.h"
 
 #if COLIBRI_N_EXPERTS > 0
@@ -9,13 +8,14 @@ void colibri_router_logits(const colibri_model_t *model, colibri_state_t *state,
     const float *row = colibri_floats_at(model->image + colibri_layer_offsets[state->header.layer].router);
     row += (size_t)begin * COLIBRI_HIDDEN_PAD;
     for (uint32_t e = begin; e < end; e++) {
-        state->router[e] = colibri_snap(colibri_kernels.dot(row, state->norm, COLIBRI_HIDDEN_SIZE));
+        state->router[e] = colibri_kernels.dot(row, state->norm, COLIBRI_HIDDEN_SIZE);
         row += COLIBRI_HIDDEN_PAD;
     }
 }
 
 /* TOP_K passes, each for the best expert that comes after the last one chosen in the order (logit descending, id rising): no
- * marks, so the logits stay, and no branch. The first pass comes after a key that no logit has.
+ * marks, so the logits stay, and no branch. The first pass comes after a key that no logit has. The chosen logits come back from their
+ * keys: loading them would be an access whose address depends on the choice.
  */
 void colibri_route(int32_t *ids, float *weights, const float *logits)
 {
@@ -33,19 +33,11 @@ void colibri_route(int32_t *ids, float *weights, const float *logits)
             best_id = colibri_select(better, e, best_id);
         }
         ids[j] = (int32_t)best_id;
+        weights[j] = colibri_from_order_key(best_key);
         last_key = best_key;
         last_id = best_id;
     }
-
-    float largest = logits[ids[0]];
-    float sum = 0.0f;
-    for (uint32_t j = 0; j < COLIBRI_TOP_K; j++) {
-        weights[j] = colibri_exp(colibri_snap(logits[ids[j]] - largest));
-        sum += weights[j];
-    }
-    for (uint32_t j = 0; j < COLIBRI_TOP_K; j++) {
-        weights[j] = colibri_snap(weights[j] / sum);
-    }
+    colibri_kernels.softmax(weights, COLIBRI_TOP_K);
 }
 
 #endif

@@ -13,6 +13,7 @@ from colibri.build.config_header import config_hash, config_header, config_macro
 from colibri.folder import CONFIG, HEX, IMAGE, MANIFEST, ORIGIN, SCHEMA_VERSION, TOKENIZER, VECTORS
 from colibri.image.hexfile import LIMIT as HEX_LIMIT
 from colibri.image.hexfile import write_hex
+from colibri.image.selftest import SelfTest
 from colibri.image.writer import Written, write_image
 from colibri.layout.plan import Plan
 from colibri.layout.settings import Settings
@@ -20,15 +21,29 @@ from colibri.model import Model
 
 
 def write_folder(
-    folder: Path, model: Model, name: str, board: Board, settings: Settings, plan: Plan, vectors: dict[str, Any]
+    folder: Path,
+    model: Model,
+    name: str,
+    board: Board,
+    settings: Settings,
+    plan: Plan,
+    vectors: dict[str, Any],
+    selftest: SelfTest,
 ) -> None:
-    """Write every file of a packed folder into an empty one."""
+    """Write every file of a packed folder into an empty one. vectors, selftest: what the golden model says."""
     policy = settings.policy.resolve(plan.config)
     macros = _macros(plan, settings)
     digest = config_hash(macros)
     with (folder / IMAGE).open("w+b") as file:
         written = write_image(
-            file, model, policy, plan.layout, config_hash=digest, load_address=plan.weights_address, name=name
+            file,
+            model,
+            policy,
+            plan.layout,
+            selftest=selftest,
+            config_hash=digest,
+            load_address=plan.weights_address,
+            name=name,
         )
     if board.weights_regions and plan.weights_address + plan.layout.image_bytes <= HEX_LIMIT:
         with (folder / HEX).open("wb") as file:
@@ -111,5 +126,6 @@ def settings_json(plan: Plan, board: Board, settings: Settings) -> dict[str, Any
         "max_seq": plan.config.max_seq,
         "weights_address": plan.weights_address,
         "expert_align": settings.expert_align_bytes(board),
+        "kernels": settings.kernel_set(board),
         "prefix": settings.prefix,
     }

@@ -20,6 +20,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 FIRMWARE = ROOT / "firmware"
 HEADER_BYTES = 4096
+SELFTEST_POSITIONS = 8
 DTYPES = {"f32": 0, "bf16": 1, "f16": 2, "q8": 3, "q4": 4}
 CFLAGS = [
     "-std=c11", "-ffreestanding", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror",
@@ -67,16 +68,16 @@ class Case:
     rotary: int = 4
     adjacent: int = 0
     window: int = 0
-    kv_q8: int = 0
+    kv: str = "f32"
     extra: dict[str, str] = field(default_factory=dict, hash=False)
 
 
 CASES = [
     Case("moe_f32", head="f32"),
-    Case("moe_q8", "q8", "q8", "q8", "q8", adjacent=1, window=4, kv_q8=1),
+    Case("moe_q8", "q8", "q8", "q8", "q8", adjacent=1, window=4, kv="q8"),
     Case("moe_q8_group", "q8:32", "q8:32", "q8:64", "q8:64", hidden=40, ffn=72, head_dim=9, rotary=8),
     Case("moe_q4", "q8", "q4:32", "q8", "q4:64", hidden=44, ffn=70, n_experts=4, top_k=4),
-    Case("moe_16", "bf16", "f16", "f16", "bf16", rotary=6),
+    Case("moe_16", "bf16", "f16", "f16", "bf16", rotary=6, kv="f16"),
     Case("dense", "f32", "q8", "q8", None, n_experts=0, top_k=0, ffn=33, rotary=0, head_dim=8, hidden=16),
 ]
 
@@ -175,6 +176,7 @@ class Tiny:
         offsets["FINAL_NORM"] = floats("final_norm", norm())
         inv_freq = (10000.0 ** (-np.arange(0, c.rotary, 2) / max(c.rotary, 1))).astype(np.float32)
         offsets["INV_FREQ"] = floats("inv_freq", inv_freq)
+        offsets["SELFTEST"] = self._append(bytes(4 * 2 * SELFTEST_POSITIONS))  # no vector until a test writes one
         layer_rows, expert_rows = [], []
         for layer in range(c.layers):
             row = [floats(f"{layer}.attn_norm", norm())]
@@ -233,7 +235,7 @@ class Tiny:
         for name, n_bytes in buffers.items():
             self.buffers[name] = slice(state, state + n_bytes)
             state += n_bytes
-        per_position = 2 * (4 * c.kv_heads + k) if c.kv_q8 else 8 * k
+        per_position = 2 * {"f32": 4 * k, "f16": 2 * k, "q8": 4 * c.kv_heads + k}[c.kv]
         state += c.layers * c.max_seq * per_position
         self.state_bytes = (state + 15) // 16 * 16
 
@@ -247,13 +249,14 @@ class Tiny:
             "N_EXPERTS": c.n_experts, "TOP_K": c.top_k, "FFN_WIDTH": c.ffn, "ROTARY_DIM": c.rotary,
             "ROPE_ADJACENT": c.adjacent, "WINDOW": c.window, "NORM_EPS": "1e-05f",
             "NORM_RN": f"{np.float32(1) / np.float32(c.hidden)!s}f", "ATTENTION_SCALE": f"{np.float32(c.head_dim**-0.5)!s}f",
-            "KV_Q8": c.kv_q8, "USE_F32": int("f32" in kinds), "USE_BF16": int("bf16" in kinds), "USE_F16": int("f16" in kinds),
+            "KV_F16": int(c.kv == "f16"), "KV_Q8": int(c.kv == "q8"), "USE_F32": int("f32" in kinds),
+            "USE_BF16": int("bf16" in kinds), "USE_F16": int("f16" in kinds),
             "USE_Q8": int("q8" in kinds), "USE_Q8_GROUP": int("q8_group" in kinds), "USE_Q4": int("q4" in kinds),
             **{f"MATRIX_{kind}": braces(m) for kind, m in self.matrices.items()},
             **{f"OFFSET_{name}": value for name, value in offsets.items()},
             "LAYER_OFFSETS": braces(map(braces, layer_rows)), "EXPERT_OFFSETS": braces(map(braces, expert_rows)),
             "EXPERT_BYTES": block[2], "EXPERT_GATE": 0, "EXPERT_UP": block[0], "EXPERT_DOWN": block[1],
-            "QUANT_GROUPS": quant_groups, "QUANT_ELEMS": quant_elems, "STATE_BYTES": self.state_bytes, **c.extra,
+            "QUANT_GROUPS": quant_groups, "QUANT_BYTES": quant_elems, "STATE_BYTES": self.state_bytes, **c.extra,
         }  # fmt: skip
         return "".join(f"#define COLIBRI_{name} {value}\n" for name, value in macros.items())
 
@@ -299,12 +302,12 @@ def compile_library(tiny: Tiny, folder: Path, compiler: str = "gcc", *flags: str
     (folder / "model_config.h").write_text(tiny.config)
     library = folder / f"engine-{compiler}-{abs(hash(flags)):x}.so"
     subprocess.run(
-        [compiler, *flags_of(compiler), "-O2", "-mfma", *flags, "-shared", "-fPIC", f"-I{FIRMWARE / 'include'}", f"-I{folder}",
-         *map(str, engine_sources()), str(Path(__file__).with_name("host_port.c")), "-o", str(library)],
+        [compiler, *flags_of(compiler), "-O2", "-mfma", *flags, "-shared", "-fPIC", f"-I{FIRMWARE / 'include'}", f"-I{FIRMWARE}",
+         f"-I{folder}", *map(str, engine_sources()), str(Path(__file__).with_name("host_port.c")), "-o", str(library)],
         check=True,
     )  # fmt: skip
     library_handle = ctypes.CDLL(str(library), mode=os.RTLD_LOCAL | os.RTLD_NOW)
-    for name in ("colibri_exp", "colibri_silu", "colibri_fma_portable"):
+    for name in ("test_exp", "test_silu", "colibri_fma_portable", "colibri_dot_portable"):
         if hasattr(library_handle, name):
             getattr(library_handle, name).restype = ctypes.c_float
     return library_handle

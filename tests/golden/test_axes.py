@@ -22,7 +22,7 @@ DRAWN = 28
 def against_the_simulation(config: ModelConfig, quant: str, kv: KvFormat) -> None:
     trace = TraceRecorder(config, keep=None)
     result = golden(config, quant, kv=kv).forward(ids(), trace=trace)
-    simulation = Simulation(config, weights(config, quant), kv_q8=kv == "q8", golden=trace)
+    simulation = Simulation(config, weights(config, quant), kv=kv, golden=trace)
     assert relative(result.logits, simulation.logits(ids())) <= TOLERANCE
     for ours, theirs in zip(simulation.experts, result.experts, strict=True):
         assert np.array_equal(ours, theirs)
@@ -30,7 +30,7 @@ def against_the_simulation(config: ModelConfig, quant: str, kv: KvFormat) -> Non
     assert None not in trace.crcs(0)
 
 
-FORMATS: list[tuple[str, KvFormat]] = [("f32", "f32"), ("q8", "q8"), ("q8:32", "f32"), ("q4", "q8")]
+FORMATS: list[tuple[str, KvFormat]] = [("f32", "f32"), ("q8", "q8"), ("q8:32", "f16"), ("q4", "q8")]
 
 
 @pytest.mark.parametrize(("quant", "kv"), FORMATS[:2])

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .format_layouts import LAYOUTS
+
 HEADER = (
     ("magic", "8s"), ("format_version", "I"), ("header_bytes", "I"), ("image_bytes", "Q"), ("config_hash", "16s"),
     ("kernel_layout", "I"), ("weights_crc32", "I"), ("load_address", "Q"), ("n_layers", "I"), ("n_experts", "I"),
@@ -17,7 +19,7 @@ HEADER = (
     ("directory_entries", "I"), ("dense_offset", "Q"), ("dense_bytes", "Q"), ("dense_crc32", "I"),
     ("directory_crc32", "I"), ("quant", "88s"), ("name", "20s"), ("source_sha256", "32s"), ("header_crc32", "I"),
 )  # fmt: skip
-ELEMENT_BITS = {"f32": 32, "bf16": 16, "f16": 16, "q8": 8, "q4": 4}
+ELEMENT_BYTES = {"f32": 4, "bf16": 2, "f16": 2}
 
 
 def up(n: int, to: int) -> int:
@@ -34,36 +36,32 @@ def f32(x: float) -> float:
 
 @dataclass
 class Block:
-    """A tensor: kind, group (0: the whole row), rows, cols, and where it is."""
+    """A tensor: kind, group (0: the whole row), rows, cols, kernel layout, and where it is."""
 
     kind: str
     group: int
     rows: int
     cols: int
+    layout: int
     offset: int = 0
 
     @property
-    def groups(self) -> int:
-        return -(-self.cols // self.group) if self.group else 1
-
-    @property
     def row_bytes(self) -> int:
-        return up(self.cols, 8) * ELEMENT_BITS[self.kind] // 8
-
-    @property
-    def scales_offset(self) -> int:
-        return up(self.rows * self.row_bytes, 16)
+        """Of a float format, whose rows are in order in every layout."""
+        return up(self.cols, 8) * ELEMENT_BYTES[self.kind]
 
     @property
     def bytes(self) -> int:
-        return self.scales_offset + self.rows * {"q8": 4 * self.groups, "q4": 4 + self.groups}.get(self.kind, 0)
+        if self.kind in ELEMENT_BYTES:
+            return up(self.rows * self.row_bytes, 16)
+        return LAYOUTS[self.layout].bytes(self.kind, self.group, self.rows, self.cols)
 
 
-def block_of(entry: dict[str, Any]) -> Block:
+def block_of(entry: dict[str, Any], layout: int) -> Block:
     kind, _, group = entry["format"].partition(":")
     default = "32" if kind == "q4" else "row"
     group = group or default
-    return Block(kind, 0 if group == "row" else int(group), *entry["shape"])
+    return Block(kind, 0 if group == "row" else int(group), *entry["shape"], layout)
 
 
 class Reader:
@@ -75,7 +73,7 @@ class Reader:
         values = struct.unpack_from("<" + "".join(code for _, code in HEADER), image)
         self.header: dict[str, Any] = dict(zip((name for name, _ in HEADER), values, strict=True))
         h = self.header
-        assert (h["magic"], h["format_version"], h["kernel_layout"]) == (b"COLIBRI\0", 1, 1)
+        assert (h["magic"], h["format_version"], h["kernel_layout"] in LAYOUTS) == (b"COLIBRI\0", 1, True)
         assert (h["image_bytes"], len(image) % 4096, h["header_bytes"] % 4096) == (len(image), 0, 0)
         assert h["header_crc32"] == zlib.crc32(image[:252])
         assert h["weights_crc32"] == zlib.crc32(image[h["header_bytes"] :])
@@ -93,7 +91,7 @@ class Reader:
             assert offset % 16 == n_bytes % 16 == 0
             assert offset >= dense_end
             assert crc == zlib.crc32(image[offset : offset + n_bytes])
-        self.blocks = {entry["name"]: block_of(entry) for entry in self.manifest["tensors"]}
+        self.blocks = {entry["name"]: block_of(entry, h["kernel_layout"]) for entry in self.manifest["tensors"]}
         self._place()
 
     def _place(self) -> None:
@@ -101,7 +99,8 @@ class Reader:
         cursor = self.header["dense_offset"]
         for name in self.dense_order():
             cursor = self._put(name, cursor)
-        assert up(cursor, 16) == self.header["dense_offset"] + self.header["dense_bytes"]
+        self.selftest = struct.unpack_from("<8i8I", self.image, up(cursor, 16))
+        assert up(cursor, 16) + 64 == self.header["dense_offset"] + self.header["dense_bytes"]
         for i, (offset, n_bytes, _) in enumerate(self.experts):
             layer, index = divmod(i, max(self.header["n_experts"], 1))
             block = f"experts.{index}" if self.header["n_experts"] else "ffn"
@@ -132,19 +131,13 @@ class Reader:
         return [[self._element(b, r, c) for c in range(b.cols)] for r in range(b.rows)]
 
     def _element(self, b: Block, r: int, c: int) -> float:
-        image, row = self.image, b.offset + r * b.row_bytes
+        if b.kind not in ELEMENT_BYTES:
+            m = memoryview(self.image)[b.offset : b.offset + b.bytes]
+            q, s, multiplier = LAYOUTS[b.layout].element(m, b.kind, b.group, b.rows, b.cols, r, c)
+            return snap(f32(q * (f32(multiplier * s) if b.kind == "q4" else s)))
+        image, at = self.image, b.offset + r * b.row_bytes + c * ELEMENT_BYTES[b.kind]
         if b.kind == "f32":
-            return float(struct.unpack_from("<f", image, row + 4 * c)[0])
+            return float(struct.unpack_from("<f", image, at)[0])
         if b.kind == "bf16":
-            return float(struct.unpack("<f", b"\0\0" + image[row + 2 * c : row + 2 * c + 2])[0])
-        if b.kind == "f16":
-            return snap(float(struct.unpack_from("<e", image, row + 2 * c)[0]))
-        g = c // b.group if b.group else 0
-        scales = b.offset + b.scales_offset
-        if b.kind == "q8":
-            (s,) = struct.unpack_from("<f", image, scales + 4 * (r * b.groups + g))
-            return snap(f32(struct.unpack_from("<b", image, row + c)[0] * s))
-        (s,) = struct.unpack_from("<f", image, scales + 4 * r)
-        multiplier = image[scales + 4 * b.rows + r * b.groups + g]
-        nibble = image[row + c // 2] >> (4 * (c % 2)) & 15
-        return snap(f32((nibble - 16 if nibble > 7 else nibble) * f32(multiplier * s)))
+            return float(struct.unpack("<f", b"\0\0" + image[at : at + 2])[0])
+        return snap(float(struct.unpack_from("<e", image, at)[0]))

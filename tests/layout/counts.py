@@ -21,20 +21,21 @@ class Sizes:
 
     rows: int
     cols: int
+    stored_rows: int
     row_bytes: int
     scales: int
     information: int
 
     @property
     def read(self) -> int:
-        return self.rows * self.row_bytes + self.scales
+        return self.stored_rows * self.row_bytes + self.scales
 
     @property
     def macs(self) -> int:
         return self.rows * self.cols
 
 
-def sizes(config: ModelConfig, policy: Policy) -> dict[str, Sizes]:
+def sizes(config: ModelConfig, policy: Policy, kernels: str = "portable") -> dict[str, Sizes]:
     found = {}
     shapes = dict(config.tensor_shapes())
     shapes["rope.inv_freq"] = (len(config.layers[0].attention.rope.inv_freq),)
@@ -46,7 +47,14 @@ def sizes(config: ModelConfig, policy: Policy) -> dict[str, Sizes]:
         groups = -(-cols // width)
         scales = {"q8": 4 * rows * groups, "q4": rows * (4 + groups)}.get(kind, 0)
         information = rows * cols * BITS[kind] // 8 + scales
-        found[name] = Sizes(rows, cols, up(cols, 8) * BITS[kind] // 8, scales, information)
+        stored_rows, row_bytes = rows, up(cols, 8) * BITS[kind] // 8
+        if kernels == "armv7em" and kind in ("q8", "q4"):  # scales and multipliers are in the blocks
+            segments = -(-cols // 512) if (kind, group) == ("q4", "row") else groups
+            stored_rows, scales = up(rows, 4), 0
+            row_bytes += 4 * groups if kind == "q8" else segments + 4
+        if kernels == "mve" and kind in ("q8", "q4"):
+            row_bytes = up(cols, 16) if kind == "q8" else up(cols, 32) // 2
+        found[name] = Sizes(rows, cols, stored_rows, row_bytes, scales, information)
     return found
 
 
@@ -69,8 +77,8 @@ def macs_per_token(config: ModelConfig, policy: Policy) -> int:
     return sum(times[n] * found[n].macs for n in times if "norm" not in n)
 
 
-def bytes_read_per_token(config: ModelConfig, policy: Policy) -> int:
-    found, times = sizes(config, policy), active(config)
+def bytes_read_per_token(config: ModelConfig, policy: Policy, kernels: str) -> int:
+    found, times = sizes(config, policy, kernels), active(config)
     embedding = found["embed.weight"]
     row = embedding.row_bytes + embedding.scales // embedding.rows
     inv_freq = up(4 * found["rope.inv_freq"].cols, 32)

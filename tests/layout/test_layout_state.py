@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from colibri.build.config_header import config_header, config_macros
+from colibri.image.kernel_layouts import LAYOUTS, PORTABLE, KernelLayout
 from colibri.image.placement import lay_out
 from colibri.layout.state_layout import state_layout
 from colibri.model import Attention, Ffn, Layer, ModelConfig, Rope, Router
@@ -35,15 +36,15 @@ int main(void)
 """
 
 
-def header(config: ModelConfig, quant: str, kv: Any) -> tuple[str, int, int]:
+def header(config: ModelConfig, quant: str, kv: Any, kernels: KernelLayout = PORTABLE) -> tuple[str, int, int]:
     """model_config.h, and the plan's bytes of state and of KV cache."""
     policy = Policy.parse(quant).resolve(config)
-    state = state_layout(config, policy, kv)
-    macros = config_macros(config, policy, lay_out(config, policy, 64), state, kv)
+    state = state_layout(config, policy, kv, kernels)
+    macros = config_macros(config, policy, lay_out(config, policy, 64, kernels), state, kv)
     return config_header(macros, title="test", weights_address=0, prefix=None), state.bytes, state.kv_bytes
 
 
-@pytest.mark.parametrize("kv", ["f32", "q8"])
+@pytest.mark.parametrize("kv", ["f32", "f16", "q8"])
 @pytest.mark.parametrize("name", ["mixtral", "mixtral_odd", "llama", "mistral_swa", "mixtral_long", DEMO])
 def test_sizeof_is_what_was_planned(tmp_path: Path, name: str, kv: str) -> None:
     for number, quant in enumerate(("f32", "q8", "q8:32", "q4", "default=f32,head=q8:64")):
@@ -91,9 +92,10 @@ def test_the_engine_agrees_about_odd_configurations(tmp_path: Path) -> None:
     for _ in range(40):
         config = drawn(rng)
         quant = rng.choice(["f32", "bf16", "q8", "q8:32", "q4", "q4:row", "default=f16,experts=q8:128,dense=q8:32"])
-        kv = rng.choice(["f32", "q8"])
-        text, total, _ = header(config, quant, kv)
-        assert accepted(tmp_path, text), (config, quant, kv)
+        kv = rng.choice(["f32", "f16", "q8"])
+        kernels = rng.choice(LAYOUTS)
+        text, total, _ = header(config, quant, kv, kernels)
+        assert accepted(tmp_path, text), (config, quant, kv, kernels.name)
         wrong = text.replace(f"COLIBRI_STATE_BYTES {total}u", f"COLIBRI_STATE_BYTES {total + 16}u")
         assert wrong != text
     assert not accepted(tmp_path, wrong)

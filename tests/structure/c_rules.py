@@ -15,7 +15,7 @@ FREESTANDING = {"float.h", "limits.h", "stdalign.h", "stdbool.h", "stddef.h", "s
 
 ISA_MACRO = r"\b__(ARM|arm|aarch64|AARCH64|riscv|x86_64|i386|SSE|AVX|FMA|thumb)\w*"
 MODEL_MACRO = (
-    r"\bCOLIBRI_(VOCAB|HIDDEN|N_LAYERS|N_HEADS|N_KV|HEAD_DIM|MAX_SEQ|N_EXPERTS|TOP_K|FFN|KV_Q8|MATRIX_|LAYER_|EXPERT_|STATE_)\w*"
+    r"\bCOLIBRI_(VOCAB|HIDDEN|N_LAYERS|N_HEADS|N_KV|HEAD_DIM|MAX_SEQ|N_EXPERTS|TOP_K|FFN|KV_|MATRIX_|LAYER_|EXPERT_|STATE_)\w*"
     r"|\bcolibri_(model|state|matrix|forward|step|init|sample)\b\w*"
 )
 BOARD_WORD = r"\b(mps\d|an\d{3}|cmsdk|CMSDK|BOARD_)\w*"
@@ -38,7 +38,7 @@ RULES = (
     Rule("include", (_PUBLIC, "model_config.h"), never={"an instruction set": ISA_MACRO, "a board": BOARD_WORD}),
     Rule(
         "engine",
-        ("engine/*.h", "kernels/kernels.h", "kernels/arith.h", _PUBLIC),
+        ("engine/*.h", "kernels/kernels.h", "kernels/arith.h", "kernels/functions.h", _PUBLIC),
         never={"an instruction set": ISA_MACRO, "a board": BOARD_WORD},
     ),
     Rule(
@@ -48,6 +48,12 @@ RULES = (
     ),
     Rule("arch", ("arch/*.h", "include/colibri/port.h"), never={"a model": MODEL_MACRO}),
     Rule("boards", ("boards/*.h", "arch/*.h", "include/colibri/port.h"), never={"a model": MODEL_MACRO}),
+    # kernels without an engine
+    Rule(
+        "apps/kernels",
+        ("kernels/kernels.h", "arch/frames.h", _PUBLIC),
+        never={"a board": BOARD_WORD, "a model": MODEL_MACRO},
+    ),
     Rule(
         "apps", ("apps/*.h", "arch/frames.h", _PUBLIC), never={"a board": BOARD_WORD, "an instruction set": ISA_MACRO}
     ),

@@ -49,6 +49,7 @@ def patched_build(
     app: Path | None = None,
     toolchain: Literal["gcc", "llvm"] = "gcc",
     opt: OptLevel = "1",
+    simulator: bool = True,
 ) -> Path:
     """Build `verify` from a copy of firmware/ with some text replaced; returns the ELF.
 
@@ -76,9 +77,8 @@ def patched_build(
         mock.patch("colibri.build.firmware.data_path", path_of),
         mock.patch("colibri.boards.load.data_path", path_of),
     ):
-        return (
-            build(folder, board_of(folder), BuildOptions(app="verify", toolchain=toolchain, opt=opt)) / "firmware.elf"
-        )
+        options = BuildOptions(app="verify", toolchain=toolchain, opt=opt, simulator=simulator)
+        return build(folder, board_of(folder), options) / "firmware.elf"
 
 
 @contextlib.contextmanager

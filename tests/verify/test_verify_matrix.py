@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bit-exact: every oracle, every format, both KV caches, on the host; samples on the boards and with clang.
+"""Bit-exact: every oracle, every format, all KV caches, on the host; samples on the boards and with clang.
 
 Folders of one shape share an ELF on the host, so what is compiled is one engine for each shape and format.
 """
@@ -16,7 +16,7 @@ from .mutants import verdict
 QUANTS = ("f32", "bf16", "f16", "q8", "q8:32", "q4")
 SHAPES = ("mixtral", "mixtral_odd", "mixtral_tied", "llama", "llama_tied_rope3", "mistral_swa")
 # each shape meets each format, the KV caches alternate
-FULL = [(n, q, ("f32", "q8")[(i + j) % 2]) for i, n in enumerate(SHAPES) for j, q in enumerate(QUANTS)]
+FULL = [(n, q, ("f32", "q8", "f16")[(i + j) % 3]) for i, n in enumerate(SHAPES) for j, q in enumerate(QUANTS)]
 # the others have the shape of one of those, and so its engine: same checkpoint in another file format, or other numbers
 OF_SHAPE = {"mixtral": ("bf16", "f16", "fused", "sharded"), "mixtral_tied": ("both",), "llama": ("linear", "v4config")}
 MORE = [(f"{n}_{w}", *next(c[1:] for c in FULL if c[0] == n and c[1] == "q8")) for n in OF_SHAPE for w in OF_SHAPE[n]]
@@ -36,6 +36,10 @@ def exact(packs: Packs, name: str, quant: str, kv: str, board: str, toolchain: s
 @pytest.mark.parametrize(("name", "quant", "kv"), [*FULL, *MORE])
 def test_host_is_bit_exact(packs: Packs, name: str, quant: str, kv: str) -> None:
     assert exact(packs, name, quant, kv, "linux-x86_64").positions == len(IDS)
+
+
+def test_one_multiplier_a_row_is_bit_exact(packs: Packs) -> None:
+    exact(packs, "mixtral_odd", "default=q4:row", "f32", "linux-x86_64")
 
 
 @pytest.mark.parametrize(("opt", "kv"), [("0", "f32"), ("2", "f32"), ("3", "q8"), ("s", "q8")])
@@ -92,6 +96,8 @@ def test_host_is_bit_exact_with_clang(packs: Packs, name: str, quant: str, kv: s
         ("mistral_swa", "q4", "q8", "mps3-an547", "llvm", "2"),
         ("mixtral_odd", "bf16", "f32", "mps2-an386", "llvm", "3"),
         ("llama_tied_rope3", "q8:32", "f32", "mps2-an386", "llvm", "s"),
+        ("mixtral_odd", "default=q4:row,embedding=q8:64", "f32", "mps2-an505", "gcc", "2"),
+        ("mixtral_odd", "default=q8:128,experts=q4:64,embedding=q4", "q8", "mps2-an500", "llvm", "0"),
     ],
 )
 def test_board_is_bit_exact(packs: Packs, name: str, quant: str, kv: str, board: str, toolchain: str, opt: str) -> None:

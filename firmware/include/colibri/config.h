@@ -19,11 +19,6 @@
  * models link into one program; source code keeps the colibri_ names. Default: not defined. Costs nothing. Usually in
  * model_config.h (pack --name). The port's functions (port.h) are shared and keep their names. */
 
-/* COLIBRI_PORTABLE_KERNELS: 0 or 1. 1: the portable kernels even where faster ones exist. Default 0. Costs speed. */
-#ifndef COLIBRI_PORTABLE_KERNELS
-#define COLIBRI_PORTABLE_KERNELS 0
-#endif
-
 /* COLIBRI_SOFT_FMA: 0 or 1. 1: the integer fma and square root even where the core has the instructions. Default 0. Costs
  * roughly 100 instructions a float multiply-accumulate; for tests. */
 #ifndef COLIBRI_SOFT_FMA
@@ -51,9 +46,6 @@
 #error "colibri: FLT_EVAL_METHOD is not 0, float would be computed wider; on x86 use -mfpmath=sse, elsewhere -std=c11"
 #endif
 
-#if COLIBRI_PORTABLE_KERNELS != 0 && COLIBRI_PORTABLE_KERNELS != 1
-#error "colibri: COLIBRI_PORTABLE_KERNELS must be 0 or 1"
-#endif
 #if COLIBRI_SOFT_FMA != 0 && COLIBRI_SOFT_FMA != 1
 #error "colibri: COLIBRI_SOFT_FMA must be 0 or 1"
 #endif
@@ -66,6 +58,9 @@
 #endif
 #if COLIBRI_FORMAT_VERSION != 1
 #error "colibri: COLIBRI_FORMAT_VERSION is not 1, the version this engine reads; pack and build with the same release"
+#endif
+#if COLIBRI_QUANT_BYTES < 0 || COLIBRI_QUANT_BYTES % 4 != 0
+#error "colibri: COLIBRI_QUANT_BYTES must be a multiple of 4, 0 where no matrix is of an integer format"
 #endif
 #if COLIBRI_VOCAB_SIZE < 1 || COLIBRI_VOCAB_SIZE > 16777216
 #error "colibri: COLIBRI_VOCAB_SIZE must be 1 to 2**24"
@@ -93,6 +88,9 @@
 #endif
 #if COLIBRI_ROTARY_DIM < 0 || COLIBRI_ROTARY_DIM % 2 != 0 || COLIBRI_ROTARY_DIM > COLIBRI_HEAD_DIM
 #error "colibri: COLIBRI_ROTARY_DIM must be even, 0 to COLIBRI_HEAD_DIM"
+#endif
+#if COLIBRI_KV_F16 + COLIBRI_KV_Q8 > 1
+#error "colibri: at most one of COLIBRI_KV_F16 and COLIBRI_KV_Q8 may be 1: a model has one KV cache"
 #endif
 #if COLIBRI_WINDOW < 0
 #error "colibri: COLIBRI_WINDOW must be 0 (none) or the number of positions"
@@ -126,6 +124,9 @@
 #define COLIBRI_N_SLOTS 1
 #define COLIBRI_N_BLOCKS 1
 #endif
+
+/* The KV cache's format: one of COLIBRI_KV_F32, _F16 and _Q8 is 1. */
+#define COLIBRI_KV_F32 (!COLIBRI_KV_F16 && !COLIBRI_KV_Q8)
 
 #if defined(__cplusplus)
 #define COLIBRI_STATIC_ASSERT(condition, message) static_assert(condition, message)

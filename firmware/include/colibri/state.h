@@ -48,6 +48,14 @@ typedef struct colibri_state_header {
     uint32_t reserved[5];
 } colibri_state_header_t;
 
+#if COLIBRI_KV_Q8
+typedef int8_t colibri_kv_element_t;
+#elif COLIBRI_KV_F16
+typedef uint16_t colibri_kv_element_t; /* binary16 */
+#else
+typedef float colibri_kv_element_t;
+#endif
+
 typedef struct colibri_state {
     COLIBRI_ALIGN16 colibri_state_header_t header;
     float x[COLIBRI_HIDDEN_PAD];                                  /* residual stream */
@@ -63,19 +71,16 @@ typedef struct colibri_state {
     float rope_cos[COLIBRI_ROTARY_DIM / 2];
     float rope_sin[COLIBRI_ROTARY_DIM / 2];
 #endif
-#if COLIBRI_QUANT_ELEMS > 0
+#if COLIBRI_QUANT_BYTES > 0
     float quant_scales[COLIBRI_QUANT_GROUPS];
-    int8_t quant[COLIBRI_QUANT_ELEMS];
+    uint32_t quant[COLIBRI_QUANT_BYTES / 4]; /* in the form that the kernels read */
 #endif
 #if COLIBRI_KV_Q8
     float k_scale[COLIBRI_N_LAYERS][COLIBRI_MAX_SEQ][COLIBRI_N_KV_HEADS];
     float v_scale[COLIBRI_N_LAYERS][COLIBRI_MAX_SEQ][COLIBRI_N_KV_HEADS];
-    int8_t k[COLIBRI_N_LAYERS][COLIBRI_MAX_SEQ][COLIBRI_KV_ELEMS];
-    int8_t v[COLIBRI_N_LAYERS][COLIBRI_MAX_SEQ][COLIBRI_KV_ELEMS];
-#else
-    float k[COLIBRI_N_LAYERS][COLIBRI_MAX_SEQ][COLIBRI_KV_ELEMS];
-    float v[COLIBRI_N_LAYERS][COLIBRI_MAX_SEQ][COLIBRI_KV_ELEMS];
 #endif
+    colibri_kv_element_t k[COLIBRI_N_LAYERS][COLIBRI_MAX_SEQ][COLIBRI_KV_ELEMS];
+    colibri_kv_element_t v[COLIBRI_N_LAYERS][COLIBRI_MAX_SEQ][COLIBRI_KV_ELEMS];
 } colibri_state_t;
 
 /* ALIAS: `scratch` holds, one after the other: k at K and v at V, until they are in the cache; one head's scores at SCORES;

@@ -11,10 +11,10 @@ from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from colibri.boards.description import Alignment, Board, Flash, Qemu, Region, Toolchain, ToolchainName
+from colibri.boards.kernel_sets import KERNEL_SETS
 from colibri.data import data_path
 from colibri.errors import BoardError, UsageError
 
-KERNELS = ("portable", "armv7em", "mve", "neon", "riscv", "rvv", "x86")
 APPLICATIONS = ("generate", "verify", "bench")
 EDGE_BYTES = {"v7m": 1024, "v8m": 1024, "none": 1024, "pmp": 4096, "mmu": 1 << 21}
 """Region edges by what enforces them: QEMU is 40 times slower with regions that end inside its page (1 or 4 KiB); page
@@ -154,7 +154,7 @@ def _load(path: Path) -> Board:
     verified = top.choice("verified", ("qemu", "native", "none"))
     arch = top.text("arch")
     sources = _sources(top)
-    kernels = top.choice("kernels", KERNELS)
+    kernels = top.choice("kernels", KERNEL_SETS)
     mpu = top.choice("mpu", tuple(EDGE_BYTES), "none")
     script = _linker_script(top) if linked else None
     regions = _regions(top, word_bits, mpu) if linked else ()

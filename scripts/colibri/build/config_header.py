@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from colibri.axes import Attention
-from colibri.image.format import FORMAT_VERSION, LAYOUT_PORTABLE
+from colibri.image.format import FORMAT_VERSION
 from colibri.image.matrix import DTYPE_IDS, Matrix
 from colibri.image.placement import INV_FREQ, ImageLayout
 from colibri.layout.state_layout import Kv, StateLayout
@@ -26,7 +26,7 @@ def config_macros(config: ModelConfig, policy: Policy, layout: ImageLayout, stat
     router = ffn.router
     values: dict[str, object] = {
         "FORMAT_VERSION": f"{FORMAT_VERSION}u",
-        "KERNEL_LAYOUT": f"{LAYOUT_PORTABLE}u",
+        "KERNEL_LAYOUT": f"{layout.kernels.id}u",
         "HEADER_BYTES": f"{layout.header_bytes}u",
         "IMAGE_BYTES": f"{layout.image_bytes}u",
         "VOCAB_SIZE": config.vocab_size,
@@ -45,9 +45,10 @@ def config_macros(config: ModelConfig, policy: Policy, layout: ImageLayout, stat
         "NORM_EPS": c_float(config.final_norm.eps),
         "NORM_RN": c_float(float(np.float32(1.0) / np.float32(config.hidden_size))),
         "ATTENTION_SCALE": c_float(attention.scale),
+        "KV_F16": int(kv == "f16"),
         "KV_Q8": int(kv == "q8"),
         "QUANT_GROUPS": state.quant_groups,
-        "QUANT_ELEMS": state.quant_elems,
+        "QUANT_BYTES": state.quant_bytes,
         "STATE_BYTES": f"{state.bytes}u",
     }
     used = {_format_macro(block.matrix) for block in layout.blocks if block.part not in ("norms", "router", "tables")}
@@ -70,6 +71,7 @@ def _matrices(config: ModelConfig, layout: ImageLayout) -> dict[str, object]:
     }
     places = {"EMBEDDING": "embed.weight", "HEAD": head, "FINAL_NORM": "final_norm.weight", "INV_FREQ": INV_FREQ}
     values |= {f"OFFSET_{macro}": f"{blocks[name].offset}u" for macro, name in places.items()}
+    values["OFFSET_SELFTEST"] = f"{layout.selftest_offset}u"
     in_layer = ["attn_norm", "attn.q", "attn.k", "attn.v", "attn.o", "ffn_norm", *(["router"] if moe else [])]
     rows = [
         _braces(f"{blocks[f'layers.{n}.{name}.weight'].offset}u" for name in in_layer)[:-2]
@@ -119,7 +121,7 @@ def _format_macro(matrix: Matrix) -> str:
 
 
 def _descriptor(m: Matrix) -> str:
-    numbers = (m.rows, m.cols, DTYPE_IDS[m.format.kind], m.format.group, m.layout, m.row_bytes, m.scales_offset)
+    numbers = (m.rows, m.cols, DTYPE_IDS[m.format.kind], m.format.group, m.layout.id, m.row_bytes, m.scales_offset)
     return _braces(f"{n}u" for n in numbers)
 
 

@@ -206,22 +206,28 @@ _SETTINGS = (
     click.option(
         "-q", "--quant", metavar="QUANT", help="f32, bf16, f16, q8[:GROUP], q4[:GROUP] or PART=FORMAT,... [q8]"
     ),
-    click.option("--kv", type=click.Choice(["f32", "q8"]), help="Format of the KV cache. [f32]"),
+    click.option("--kv", type=click.Choice(["f32", "f16", "q8"]), help="Format of the KV cache. [f32]"),
     click.option("--max-seq", type=IntegerType(1), help="Context length in tokens. [the checkpoint's]"),
     click.option("--weights-addr", type=IntegerType(), help="Address of the image. [the board's]"),
     click.option("--expert-align", type=AlignType(), help="line, sector or bytes: where an expert may start. [line]"),
     click.option("--name", "prefix", type=PrefixType(), help="Symbol prefix of this model's C interface."),
 )
+_KERNELS = click.option("--kernels", metavar="SET", help="Kernel set that the image is laid out for. [the board's]")
 
 
 def settings_options(function: F) -> F:
     """The options that decide what is packed; `settings_from` and `reading_from` give them."""
+    return settings_options_of_bench(_KERNELS(function))
+
+
+def settings_options_of_bench(function: F) -> F:
+    """`settings_options` without --kernels, which means something else to bench."""
     for option in reversed((*_SETTINGS, *_READING)):
         function = option(function)
     return function
 
 
-SETTING_NAMES = ("quant", "kv", "max_seq", "weights_addr", "expert_align", "prefix")
+SETTING_NAMES = ("quant", "kv", "max_seq", "weights_addr", "expert_align", "kernels", "prefix")
 
 
 def settings_from(values: dict[str, Any]) -> Settings:
@@ -232,6 +238,7 @@ def settings_from(values: dict[str, Any]) -> Settings:
         max_seq=values["max_seq"],
         weights_address=values["weights_addr"],
         expert_align=values["expert_align"] or "line",
+        kernels=values["kernels"],
         prefix=values["prefix"],
     )
 

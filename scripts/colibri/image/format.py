@@ -13,6 +13,8 @@ import zlib
 from dataclasses import dataclass
 
 from colibri.errors import ImageError
+from colibri.image.kernel_layouts import LAYOUTS
+from colibri.image.selftest import POSITIONS
 
 MAGIC = b"COLIBRI\0"
 FORMAT_VERSION = 1
@@ -21,9 +23,6 @@ FIXED_BYTES = 256
 
 PAGE_BYTES = 4096
 """The header and the whole image are multiples of this."""
-
-LAYOUT_PORTABLE = 1
-"""Kernel layout 1, `portable`: rows in order, padded to a multiple of 8 elements."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +41,7 @@ class Field:
 
 
 def _fields() -> tuple[Field, ...]:
+    layouts = ", ".join(f"{layout.id} `{layout.name}`" for layout in LAYOUTS)
     table = (
         ("magic", "8s", "`COLIBRI` and a zero byte"),
         ("format_version", "I", f"{FORMAT_VERSION}; a reader refuses any other"),
@@ -52,7 +52,7 @@ def _fields() -> tuple[Field, ...]:
         ),
         ("image_bytes", "Q", "bytes of the whole image, a multiple of 4096"),
         ("config_hash", "16s", "first 16 bytes of the SHA-256 of the canonical configuration (section 4)"),
-        ("kernel_layout", "I", "how matrices are laid out for the kernels: 1 `portable` (section 3)"),
+        ("kernel_layout", "I", f"how matrices are laid out for the kernels: {layouts} (section 3)"),
         ("weights_crc32", "I", "CRC-32 (IEEE, as zlib) of bytes [header_bytes, image_bytes)"),
         ("load_address", "Q", "address the image was packed for; 0: any"),
         ("n_layers", "I", "layers"),
@@ -135,6 +135,7 @@ def c_header() -> str:
         f"#define COLIBRI_HEADER_FIXED_BYTES {FIXED_BYTES}u",
         f'#define COLIBRI_HEADER_MAGIC "{MAGIC[:-1].decode()}" /* with its NUL */',
         f"#define COLIBRI_DIRECTORY_ENTRY_BYTES {ENTRY.size}u",
+        f"#define COLIBRI_SELFTEST_POSITIONS {POSITIONS}u",
         "",
     ]
     lines += [f"#define COLIBRI_HEADER_OFFSET_{f.name.upper()} {f.offset}u" for f in FIELDS]

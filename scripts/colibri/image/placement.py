@@ -8,7 +8,9 @@ from functools import cached_property
 
 from colibri.axes import Attention
 from colibri.image.format import ENTRY, FIXED_BYTES, PAGE_BYTES
-from colibri.image.matrix import ALIGN_BYTES, Matrix, align_up
+from colibri.image.kernel_layouts import ALIGN_BYTES, PORTABLE, KernelLayout, align_up
+from colibri.image.matrix import Matrix
+from colibri.image.selftest import BYTES as SELFTEST_BYTES
 from colibri.model import ModelConfig
 from colibri.quantise import Format, Policy
 
@@ -43,13 +45,15 @@ class Expert:
 
 @dataclass(frozen=True)
 class ImageLayout:
-    """Every offset of an image. Blocks are in rising order and do not overlap."""
+    """Every offset of an image. Blocks are in rising order and do not overlap; the self-test vector ends the dense part."""
 
     header_bytes: int
     dense_bytes: int
     image_bytes: int
+    selftest_offset: int
     blocks: tuple[Block, ...]
     experts: tuple[Expert, ...]
+    kernels: KernelLayout = PORTABLE
 
     @cached_property
     def by_name(self) -> dict[str, Block]:
@@ -61,14 +65,16 @@ class ImageLayout:
         parts = {"header": FIXED_BYTES + ENTRY.size * len(self.experts)}
         for block in self.blocks:
             parts[block.part] = parts.get(block.part, 0) + block.matrix.stored_bytes()
+        parts["tables"] += SELFTEST_BYTES
         parts["padding"] = self.image_bytes - sum(parts.values())
         return parts
 
 
-def lay_out(config: ModelConfig, policy: Policy, expert_align: int) -> ImageLayout:
+def lay_out(config: ModelConfig, policy: Policy, expert_align: int, kernels: KernelLayout = PORTABLE) -> ImageLayout:
     """Place every tensor.
 
     expert_align  bytes, a multiple of 16: each expert starts at a multiple of it
+    kernels       how matrices lie for the kernels that will read them
     """
     n_blocks = sum(max(layer.ffn.router.n_experts if layer.ffn.router else 1, 1) for layer in config.layers)
     header_bytes = align_up(FIXED_BYTES + ENTRY.size * n_blocks, PAGE_BYTES)
@@ -79,7 +85,7 @@ def lay_out(config: ModelConfig, policy: Policy, expert_align: int) -> ImageLayo
         nonlocal cursor
         rows, cols = (1, *shape) if len(shape) == 1 else shape
         cursor = align_up(cursor, ALIGN_BYTES)
-        blocks.append(Block(name, part, cursor, Matrix(rows, cols, format_)))
+        blocks.append(Block(name, part, cursor, Matrix(rows, cols, format_, kernels)))
         cursor += blocks[-1].bytes
 
     shapes = config.tensor_shapes()
@@ -88,6 +94,8 @@ def lay_out(config: ModelConfig, policy: Policy, expert_align: int) -> ImageLayo
             place(name, shape, policy.format_of(name), _part(name))
     inv_freq = _inv_freq(config)
     place(INV_FREQ, (len(inv_freq),), Format("f32"), "tables")
+    selftest_offset = align_up(cursor, ALIGN_BYTES)
+    cursor = selftest_offset + SELFTEST_BYTES
     dense_bytes = align_up(cursor, ALIGN_BYTES) - header_bytes
 
     experts: list[Expert] = []
@@ -101,7 +109,8 @@ def lay_out(config: ModelConfig, policy: Policy, expert_align: int) -> ImageLayo
                 place(name, shapes[name], policy.format_of(name), _part(name))
             cursor = align_up(cursor, ALIGN_BYTES)
             experts.append(Expert(n, j, start, cursor - start))
-    return ImageLayout(header_bytes, dense_bytes, align_up(cursor, PAGE_BYTES), tuple(blocks), tuple(experts))
+    image_bytes = align_up(cursor, PAGE_BYTES)
+    return ImageLayout(header_bytes, dense_bytes, image_bytes, selftest_offset, tuple(blocks), tuple(experts), kernels)
 
 
 def _inv_freq(config: ModelConfig) -> tuple[float, ...]:

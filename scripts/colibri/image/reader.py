@@ -9,6 +9,7 @@ from pathlib import Path
 
 from colibri.errors import ImageError
 from colibri.image.format import ENTRY, FIELDS, FIXED_BYTES, decode_header
+from colibri.image.kernel_layouts import LAYOUTS, layout_with_id
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,15 @@ class Entry:
 
 @dataclass(frozen=True)
 class Image:
-    """An image's header and directory. fields: name -> value, texts decoded, hashes as hex."""
+    """An image's header and directory.
+
+    fields   name -> value, texts decoded, hashes as hex
+    kernels  the kernel set that it is laid out for
+    """
 
     path: Path
     fields: dict[str, int | str]
+    kernels: str
     experts: tuple[Entry, ...]
 
     def number(self, field: str) -> int:
@@ -65,7 +71,15 @@ def read_image(path: Path) -> Image:
                 got=str(entry.offset + entry.bytes),
                 hint="pack the checkpoint again",
             )
-    return Image(path, {f.name: _shown(f.code, values[f.name]) for f in FIELDS}, experts)
+    layout = layout_with_id(numbers["kernel_layout"])
+    if layout is None:
+        raise ImageError(
+            f"{path}: kernel_layout",
+            expected=f"a layout that this release knows: {', '.join(str(one.id) for one in LAYOUTS)}",
+            got=str(numbers["kernel_layout"]),
+            hint="pack the checkpoint again with this version of colibri",
+        )
+    return Image(path, {f.name: _shown(f.code, values[f.name]) for f in FIELDS}, layout.name, experts)
 
 
 def verify_image(image: Image) -> None:

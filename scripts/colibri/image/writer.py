@@ -13,8 +13,9 @@ import numpy as np
 
 from colibri.axes import Attention
 from colibri.image import format as image_format
-from colibri.image.kernel_layout import matrix_bytes
+from colibri.image.matrix import matrix_bytes
 from colibri.image.placement import INV_FREQ, Block, ImageLayout
+from colibri.image.selftest import SelfTest
 from colibri.model import Model
 from colibri.quantise import Format, Policy, Stored, store
 
@@ -33,6 +34,7 @@ def write_image(
     policy: Policy,
     layout: ImageLayout,
     *,
+    selftest: SelfTest,
     config_hash: bytes,
     load_address: int,
     name: str,
@@ -42,16 +44,20 @@ def write_image(
     tensors: dict[str, str] = {}
     out.write(bytes(layout.header_bytes))
     cursor = layout.header_bytes
-    for block, stored in _stored(model, policy, layout):
-        tensors[block.name] = stored.sha256()
-        data = matrix_bytes(stored, block.matrix)
-        chunk = bytes(block.offset - cursor) + data
+
+    def write(offset: int, data: bytes) -> None:
+        nonlocal cursor
+        chunk = bytes(offset - cursor) + data
         crc.update(cursor, chunk)
         out.write(chunk)
-        cursor = block.offset + len(data)
-    tail = bytes(layout.image_bytes - cursor)
-    crc.update(cursor, tail)
-    out.write(tail)
+        cursor += len(chunk)
+
+    for block, stored in _stored(model, policy, layout):
+        tensors[block.name] = stored.sha256()
+        write(block.offset, matrix_bytes(stored, block.matrix))
+        if block.name == INV_FREQ:  # the last of the dense part but for this
+            write(layout.selftest_offset, selftest.encode())
+    write(layout.image_bytes, b"")
     header = _header(model, policy, layout, crc, config_hash=config_hash, load_address=load_address, name=name)
     out.seek(0)
     out.write(header)
@@ -124,7 +130,7 @@ def _header(
             "header_bytes": layout.header_bytes,
             "image_bytes": layout.image_bytes,
             "config_hash": config_hash,
-            "kernel_layout": image_format.LAYOUT_PORTABLE,
+            "kernel_layout": layout.kernels.id,
             "weights_crc32": crc.weights,
             "load_address": load_address,
             "n_layers": len(config.layers),

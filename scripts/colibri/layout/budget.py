@@ -15,7 +15,7 @@ class Budget:
     """Upper bounds for one application on one board.
 
     code_bytes    code and constants, without weights and without the model's offset tables
-    static_bytes  statics, without state, logits and stack
+    static_bytes  statics, without state, logits, stack and the arrays that grow with the model (colibri.layout.statics)
     """
 
     code_bytes: int

@@ -7,15 +7,17 @@ the link the ELF is measured: exact parts must be equal, bounds must hold.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from colibri.boards import Board, Region
 from colibri.errors import DoesNotFit
+from colibri.image.kernel_layouts import layout_of
 from colibri.image.placement import ImageLayout, lay_out
 from colibri.layout.budget import Budget, budget
 from colibri.layout.settings import Settings
 from colibri.layout.state_layout import StateLayout, state_layout
+from colibri.layout.statics import app_array_bytes
 from colibri.model import ModelConfig
 
 APP = "generate"
@@ -77,6 +79,7 @@ class Plan:
             "regions": [vars(r) for r in self.regions],
             "weights_address": self.weights_address,
             "offset_table_bytes": offset_table_bytes(self.layout, self.config),
+            "app_array_bytes": app_array_bytes(self.config),
             "macs_per_token": self.macs_per_token,
             "weight_bytes_read_per_token": self.weight_bytes_read_per_token,
         }
@@ -86,8 +89,9 @@ def make_plan(config: ModelConfig, board: Board, settings: Settings) -> Plan:
     """Plan a model for a board. Raises UsageError for an address the board does not have; a misfit is in the result."""
     config = settings.apply(config)
     policy = settings.policy.resolve(config)
-    layout = lay_out(config, policy, settings.expert_align_bytes(board))
-    state = state_layout(config, policy, settings.kv)
+    kernels = layout_of(settings.kernel_set(board))
+    layout = lay_out(config, policy, settings.expert_align_bytes(board), kernels)
+    state = state_layout(config, policy, settings.kv, kernels)
     bounds = budget(board.name, None, APP)
     region, address = _weights_place(board, layout.image_bytes, settings.weights_address)
     flash = {name: Part(n, "exact") for name, n in layout.part_bytes().items()}
@@ -132,15 +136,15 @@ def _remedy(config: ModelConfig, board: Board, settings: Settings) -> str:
     """The first change of options under which the model fits, tried one by one and then together."""
     shorter = [n for n in (4096, 2048, 1024, 512, 256, 128, 64) if n < config.max_seq]
     quants = ("q8", "q4")
-    trials: list[dict[str, Any]] = [{"quant": q} for q in quants]
-    trials += [{"kv": "q8"}]
+    trials: list[dict[str, Any]] = [{}, *({"quant": q} for q in quants), {"kv": "f16"}, {"kv": "q8"}]
     trials += [{"max_seq": n} for n in shorter]
     trials += [{"quant": q, "kv": "q8", "max_seq": n} for q in quants for n in [None, *shorter]]
+    places = {"": settings, "without --weights-addr": replace(settings, weights_address=None)}
     for trial in trials:
-        if make_plan(config, board, settings.changed(**trial)).fits:
-            return "it fits with " + " ".join(_option(k, v) for k, v in trial.items() if v is not None)
-    if settings.weights_address is not None:
-        return "leave out --weights-addr, or choose a larger board (colibri boards)"
+        options = " ".join(_option(k, v) for k, v in trial.items() if v is not None)
+        for dropped, place in places.items():
+            if make_plan(config, board, place.changed(**trial)).fits:
+                return "it fits " + " and ".join(filter(None, [f"with {options}" if options else "", dropped]))
     return "no quantisation or context length makes it fit; choose a larger board (colibri boards)"
 
 
@@ -229,7 +233,7 @@ def _bytes_read(config: ModelConfig, layout: ImageLayout) -> int:
 
 def _read_bytes(layout: ImageLayout, name: str) -> int:
     matrix = layout.by_name[name].matrix
-    return matrix.rows * matrix.row_bytes + matrix.scales_bytes
+    return matrix.data_bytes + matrix.scales_bytes
 
 
 def _parts_json(parts: dict[str, Part]) -> dict[str, Any]:

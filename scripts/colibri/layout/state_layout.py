@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from typing import Literal
 
 from colibri.axes import Attention
-from colibri.image.matrix import align_up, pad8
+from colibri.image.kernel_layouts import PORTABLE, KernelLayout, align_up, pad8
 from colibri.model import ModelConfig
 from colibri.quantise import Policy
 
 HEADER_BYTES = 64
-Kv = Literal["f32", "q8"]
+Kv = Literal["f32", "f16", "q8"]
 
 
 @dataclass(frozen=True)
 class StateLayout:
-    """Sizes of the state. quant_elems and quant_groups are those of model_config.h."""
+    """Sizes of the state. quant_bytes and quant_groups are those of model_config.h."""
 
     activation_bytes: int
     kv_bytes: int
-    quant_elems: int
+    quant_bytes: int
     quant_groups: int
 
     @property
@@ -30,7 +30,7 @@ class StateLayout:
         return self.activation_bytes + self.kv_bytes
 
 
-def state_layout(config: ModelConfig, policy: Policy, kv: Kv) -> StateLayout:
+def state_layout(config: ModelConfig, policy: Policy, kv: Kv, kernels: KernelLayout = PORTABLE) -> StateLayout:
     """Size every buffer of the state; the alignment at the end is counted with the activations."""
     a, f = config.layers[0].mixer, config.layers[0].ffn
     assert isinstance(a, Attention) and a.rope is not None
@@ -40,22 +40,23 @@ def state_layout(config: ModelConfig, policy: Policy, kv: Kv) -> StateLayout:
     n_floats = h + h + max(q, h) + scratch + a.rope.rotary_dim
     if f.router is not None:
         n_floats += f.router.n_experts + 2 * f.router.top_k
-    elems, groups = _quantised_input(config, policy)
-    fixed = HEADER_BYTES + 4 * n_floats + 4 * groups * (elems > 0) + elems
+    quant, groups = _quantised_input(config, policy, kernels)
+    fixed = HEADER_BYTES + 4 * n_floats + 4 * groups * (quant > 0) + quant
     n_cached = 2 * len(config.layers) * config.max_seq
-    kv_bytes = n_cached * k * 4 if kv == "f32" else n_cached * (4 * a.n_kv_heads + k)
+    row = {"f32": 4 * k, "f16": 2 * k, "q8": 4 * a.n_kv_heads + k}
+    kv_bytes = n_cached * row[kv]
     total = align_up(fixed + kv_bytes, 16)
-    return StateLayout(total - kv_bytes, kv_bytes, elems, groups)
+    return StateLayout(total - kv_bytes, kv_bytes, quant, groups)
 
 
-def _quantised_input(config: ModelConfig, policy: Policy) -> tuple[int, int]:
-    """Padded elements and groups of the longest activation vector that is quantised; (0, 1) for none."""
-    elems, groups = 0, 1
+def _quantised_input(config: ModelConfig, policy: Policy, kernels: KernelLayout) -> tuple[int, int]:
+    """Bytes and groups of the longest activation vector once quantised; (0, 1) for none."""
+    quant, groups = 0, 1
     for name, shape in config.tensor_shapes().items():
         format_ = policy.format_of(name)
         if not format_.is_integer or (name == "embed.weight" and not config.tied_head):
             continue
-        elems = max(elems, pad8(shape[1]))
+        quant = max(quant, kernels.quant_bytes(format_, shape[1]))
         if format_.kind == "q8":
             groups = max(groups, format_.groups(shape[1]))
-    return elems, groups
+    return quant, groups
