@@ -30,6 +30,8 @@ colibri_status colibri_tokenizer_init(colibri_tokenizer_t *tokenizer, const void
         !fits(t, t->merges, 4u * index * t->n_merges) || !fits(t, t->scores, is_unigram ? 4u * (uint64_t)t->n_tokens : 0) ||
         !fits(t, t->byte_ids, has_bytes ? 256u * index : 0) || !fits(t, t->specials, 32u + 8u * (uint64_t)t->n_specials) ||
         !fits(t, t->around, 4u * ((uint64_t)t->n_before + t->n_after)) || !fits(t, t->hidden, (t->n_tokens + 7u) / 8u) ||
+        !fits(t, t->decompositions, 16u * (uint64_t)t->n_decompositions) || !fits(t, t->pairs, 12u * (uint64_t)t->n_pairs) ||
+        !fits(t, t->marks, 4u * (uint64_t)t->n_marks) || !fits(t, t->seconds, 4u * (uint64_t)t->n_seconds) ||
         !fits(t, t->classes, 128u + 4u * (uint64_t)t->n_runs) || !fits(t, t->splits, 8u * (uint64_t)t->n_splits)) {
         return COLIBRI_ERR_HEADER_BYTES;
     }

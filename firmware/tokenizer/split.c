@@ -12,22 +12,6 @@ typedef struct item {
     uint32_t counts; /* least, most << 8, possessive << 16 */
 } item_t;
 
-static uint32_t code_point(const uint8_t *bytes)
-{
-    uint32_t first = bytes[0];
-    if (first < 0x80u) {
-        return first;
-    }
-    if (first < 0xe0u) {
-        return (first & 0x1fu) << 6 | (bytes[1] & 0x3fu);
-    }
-    uint32_t rest = (uint32_t)(bytes[1] & 0x3fu) << 6 | (bytes[2] & 0x3fu);
-    if (first < 0xf0u) {
-        return (first & 0x0fu) << 12 | rest;
-    }
-    return (first & 0x07u) << 18 | rest << 6 | (bytes[3] & 0x3fu);
-}
-
 static uint32_t class_of(const colibri_tokenizer_t *tokenizer, uint32_t code)
 {
     const colibri_text_tables_t *tables = colibri_text_header(tokenizer);
@@ -53,7 +37,7 @@ static uint32_t one(const colibri_tokenizer_t *tokenizer, const item_t *item, co
     if (at >= text.n) {
         return 0;
     }
-    uint32_t class = class_of(tokenizer, code_point(text.bytes + at));
+    uint32_t class = class_of(tokenizer, colibri_text_code_point(text.bytes + at));
     uint32_t mask = class < 32u ? item->mask_low : item->mask_high;
     return mask >> (class & 31u) & 1u ? colibri_text_char_bytes(text.bytes[at]) : 0;
 }

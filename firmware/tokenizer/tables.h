@@ -19,7 +19,8 @@ enum {
     COLIBRI_TEXT_WIDE = 64,
     COLIBRI_TEXT_SPACES = 128,
     COLIBRI_TEXT_STRIP_FIRST = 1024,
-    COLIBRI_TEXT_BYTE_TOKENS = 2048 /* decoded as bytes */
+    COLIBRI_TEXT_BYTE_TOKENS = 2048, /* decoded as bytes */
+    COLIBRI_TEXT_NFC = 4096
 };
 
 enum { COLIBRI_TEXT_PREFIX_NONE, COLIBRI_TEXT_PREFIX_ALWAYS, COLIBRI_TEXT_PREFIX_UNLESS_SPACE, COLIBRI_TEXT_PREFIX_FIRST };
@@ -55,7 +56,14 @@ typedef struct colibri_text_tables {
     uint32_t hidden;   /* a bit for each id */
     uint32_t classes;  /* 128 bytes, then first code point << 8 | class of each run */
     uint32_t splits;
-    uint32_t reserved;
+    uint32_t n_decompositions; /* all of these only with COLIBRI_TEXT_NFC */
+    uint32_t decompositions;   /* code point, and up to three that it becomes */
+    uint32_t n_pairs;
+    uint32_t pairs; /* first, second, composed */
+    uint32_t n_marks;
+    uint32_t marks; /* code point << 8 | combining class */
+    uint32_t n_seconds;
+    uint32_t seconds; /* code points that may join what is before them */
 } colibri_text_tables_t;
 
 /* A string of the text, or of the tables. */
@@ -130,6 +138,28 @@ static inline uint32_t colibri_text_char_bytes(uint8_t first)
 {
     return first < 0x80u ? 1u : first < 0xe0u ? 2u : first < 0xf0u ? 3u : 4u;
 }
+
+/* The code point of a character; the text is valid. */
+static inline uint32_t colibri_text_code_point(const uint8_t *bytes)
+{
+    uint32_t first = bytes[0];
+    if (first < 0x80u) {
+        return first;
+    }
+    if (first < 0xe0u) {
+        return (first & 0x1fu) << 6 | (bytes[1] & 0x3fu);
+    }
+    uint32_t rest = (uint32_t)(bytes[1] & 0x3fu) << 6 | (bytes[2] & 0x3fu);
+    if (first < 0xf0u) {
+        return (first & 0x0fu) << 12 | rest;
+    }
+    return (first & 0x07u) << 18 | rest << 6 | (bytes[3] & 0x3fu);
+}
+
+/* ---- Normalisation ---- */
+
+/* Replace a text by its normalisation form C in the workspace, and take what that needs off the workspace. */
+colibri_status colibri_text_nfc(const colibri_tokenizer_t *tokenizer, colibri_text_span_t *text, colibri_text_workspace_t *workspace);
 
 /* ---- Vocabulary ---- */
 

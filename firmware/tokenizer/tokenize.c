@@ -196,7 +196,10 @@ static colibri_status encode_text(call_t *call, colibri_text_span_t text, uint32
     const uint32_t before = prefix == COLIBRI_TEXT_PREFIX_ALWAYS;
     const colibri_text_workspace_t whole = call->workspace;
     colibri_status status = COLIBRI_OK;
-    if (text.n > 0 && before) {
+    if (text.n > 0 && colibri_text_flag(call->tokenizer, COLIBRI_TEXT_NFC)) {
+        status = colibri_text_nfc(call->tokenizer, &text, &call->workspace);
+    }
+    if (text.n > 0 && before && status == COLIBRI_OK) {
         status = normalise(call, &text, prefix, is_first);
     }
     for (uint32_t at = 0; at < text.n && status == COLIBRI_OK;) {

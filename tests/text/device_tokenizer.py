@@ -42,7 +42,7 @@ class DeviceTokenizer:
     def encode(self, text: str | bytes, flags: int = AROUND | SPECIAL, *, max_ids: int | None = None) -> list[int]:
         """Ids; raises ValueError with a negative status."""
         raw = text.encode() if isinstance(text, str) else text
-        size = 17 * len(raw) + 64
+        size = 56 * len(raw) + 64
         workspace = np.zeros(size // 8 + 1, dtype=np.uint64)
         ids = np.zeros(len(raw) + 64 if max_ids is None else max_ids, dtype=np.int32)
         n = self.library.colibri_tokenize(

@@ -90,11 +90,17 @@ def with_added(t: Tokenizer) -> Tokenizer:
     return t
 
 
+def normalised(t: Tokenizer) -> Tokenizer:
+    t.normalizer = normalizers.NFC()
+    return t
+
+
 KINDS: dict[str, Callable[[], Tokenizer]] = {
     "gpt2": byte_level,
     "gpt2 with prefix": lambda: with_added(byte_level(prefix=True)),
     "llama 3": lambda: with_added(byte_level(LLAMA3, whole_words=True)),
     "o200k": lambda: byte_level(O200K),
+    "qwen": lambda: normalised(with_added(byte_level(LLAMA3))),
     "deepseek": lambda: byte_level(*DEEPSEEK),
     "llama 2": lambda: with_added(character_bpe()),
     "metaspace always": lambda: with_added(character_bpe("always")),
@@ -107,6 +113,7 @@ KINDS: dict[str, Callable[[], Tokenizer]] = {
 
 _POOLS = ("abcdefghij 'stremvld", "ABCDEF  \t\n\r\x0b\u00a0\u2003\u3000", "0123456789٣४②Ⅷ", ".,;:!?'\"-_/()<>[]")
 _POOLS += ("éüßñçǅʰªº̀́̈", "日本語中文の한국어🇩🇪😀👍🏽\u200d", "▁▁ ")
+_MARKS = "a\u0301\u0323\u0316\u0345\u1100\u1161\u11a8\uac00\u212b\u0958\u1e9b\u0344\u0f73\U0001d160\u0b92\u0bd7e\u0308"
 _WORDS = (
     "<s>",
     "</s>",
@@ -130,6 +137,8 @@ def random_text(rng: random.Random) -> str:
         kind = rng.random()
         if kind < 0.15:
             out.append(rng.choice(_WORDS))
+        elif kind < 0.3:
+            out += [rng.choice(_MARKS) for _ in range(rng.randint(1, 8))]
         elif kind < 0.75:
             out += [rng.choice(rng.choice(_POOLS)) for _ in range(rng.randint(1, 6))]
         else:

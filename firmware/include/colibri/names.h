@@ -83,6 +83,7 @@
 #define colibri_swiglu COLIBRI_NAME(swiglu)
 #define colibri_text_bpe COLIBRI_NAME(text_bpe)
 #define colibri_text_find COLIBRI_NAME(text_find)
+#define colibri_text_nfc COLIBRI_NAME(text_nfc)
 #define colibri_text_narrow COLIBRI_NAME(text_narrow)
 #define colibri_text_next_piece COLIBRI_NAME(text_next_piece)
 #define colibri_text_unigram COLIBRI_NAME(text_unigram)

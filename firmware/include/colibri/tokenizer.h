@@ -42,6 +42,8 @@ COLIBRI_RESULT colibri_status colibri_tokenizer_init(colibri_tokenizer_t *tokeni
 /* Enough workspace for any text of n_bytes. Less will do where the longest piece of the text, usually a word, is short: the text
  * itself and 4 bytes, then 16 bytes for each byte of that piece and 16 more. */
 #define COLIBRI_TOKENIZE_WORKSPACE_BYTES(n_bytes) (17u * (size_t)(n_bytes) + 64u)
+/* The same where the model normalises characters (NFC, as Qwen does), which may triple a text. */
+#define COLIBRI_TOKENIZE_NFC_WORKSPACE_BYTES(n_bytes) (56u * (size_t)(n_bytes) + 64u)
 
 /* The ids of a text: their number, or a negative status.
  *

@@ -87,6 +87,7 @@ class Rules:
     by_bytes     symbols before merging are bytes (byte-level), otherwise characters
     byte_ids     ids of the 256 bytes, None for those that have none
     byte_fallback characters without a token become their bytes;  byte_tokens: byte_ids decode to bytes
+    nfc          the text is put into Unicode normalisation form C first
     unknown      id of what has no token; None: it is left out
     fuse_unknown neighbouring unknown characters are one
     prefix       a space is put before the text: always (a normalizer does it, before normalised specials are looked for), unless
@@ -104,6 +105,7 @@ class Rules:
     byte_ids: tuple[int | None, ...] | None = None
     byte_fallback: bool = False
     byte_tokens: bool = False
+    nfc: bool = False
     unknown: int | None = None
     fuse_unknown: bool = False
     prefix: Prefix = "none"

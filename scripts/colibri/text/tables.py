@@ -8,16 +8,17 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from colibri.text.codepoints import CodePoints
+from colibri.text.normalisation import normalisation
 from colibri.text.pattern import partition
 from colibri.text.rules import Bpe, Merge, Rules, Split, Unigram, Unsupported
 
 MAGIC, VERSION = 0x4B544243, 1  # "CBTK"
 NONE = 0xFFFFFFFF
-HEADER = struct.Struct("<28I")
+HEADER = struct.Struct("<35I")
 MAX_SPLITS = 4
 _FLAGS = ("by_bytes", "unigram", "fuse_unknown", "whole_words", "strip_one", "byte_fallback", "wide", "spaces")
 _PREFIXES = ("none", "always", "unless_space", "first_unless_space")
-_PREFIX_SHIFT, _STRIP_FIRST, _BYTE_TOKENS = 8, 1 << 10, 1 << 11
+_PREFIX_SHIFT, _STRIP_FIRST, _BYTE_TOKENS, _NFC = 8, 1 << 10, 1 << 11, 1 << 12
 
 
 def tables_of(rules: Rules) -> bytes:
@@ -38,6 +39,7 @@ def tables_of(rules: Rules) -> bytes:
         _u32((*rules.before, *rules.after)),
         _bits(rules.hidden, len(rules.tokens)),
         *_splits(rules.splits),
+        *_normalisation(rules.nfc),
     ]
     offsets, body = [], b""
     for section in sections:
@@ -49,8 +51,10 @@ def tables_of(rules: Rules) -> bytes:
         *(len(merges), len(_sorted(rules)), len(rules.splits), max((len(t or b"") for t in rules.tokens), default=0)),
         *_unknown_score(model),
     ]
-    n_runs = (len(sections[-2]) - 128) // 4
-    return HEADER.pack(*header, n_runs, *offsets, 0) + body
+    classes, normalisation = sections[9], sections[11:]
+    sizes = [len(part) // size for part, size in zip(normalisation, (16, 12, 4, 4), strict=True)]
+    counted = [word for pair in zip(sizes, offsets[11:], strict=True) for word in pair]
+    return HEADER.pack(*header, (len(classes) - 128) // 4, *offsets[:11], *counted) + body
 
 
 class _Ids:
@@ -77,7 +81,7 @@ def _flags(rules: Rules, wide: bool) -> int:
         "spaces": rules.spaces,
     }
     flags = sum(said[name] << bit for bit, name in enumerate(_FLAGS)) | _PREFIXES.index(rules.prefix) << _PREFIX_SHIFT
-    return flags | _STRIP_FIRST * (rules.strip == "first_token") | _BYTE_TOKENS * rules.byte_tokens
+    return flags | _STRIP_FIRST * (rules.strip == "first_token") | _BYTE_TOKENS * rules.byte_tokens | _NFC * rules.nfc
 
 
 def _ends(tokens: Sequence[bytes | None]) -> list[int]:
@@ -153,6 +157,21 @@ def _splits(splits: Sequence[Split]) -> tuple[bytes, bytes]:
             program += [len(items) | ahead << 8, *_mask(next(masks)), *(word for item in items for word in item)]
         words += [len(split.pattern) | split.removed << 31, len(program), *program]
     return ascii_classes + _u32(first << 8 | number for first, number in runs), _u32(words)
+
+
+def _normalisation(wanted: bool) -> tuple[bytes, bytes, bytes, bytes]:
+    """Decompositions, compositions, combining classes, and what may join the character before it."""
+    if not wanted:
+        return b"", b"", b"", b""
+    forms = normalisation()
+    pairs = sorted((first, second, code) for code, (first, second) in forms.pairs.items())
+    apart = sorted({**forms.decompositions, **forms.pairs}.items())
+    rows = [word for code, parts in apart for word in (code, *parts, *[0] * (3 - len(parts)))]
+    seconds = {second for _, second, _ in pairs} | {*range(0x1161, 0x1176), *range(0x11A8, 0x11C3)}
+    # a character that decomposes into marks joins what is before it too
+    seconds |= {code for code, parts in apart if parts[0] in seconds or parts[0] in forms.classes}
+    marks = [code << 8 | number for code, number in sorted(forms.classes.items())]
+    return _u32(rows), _u32(word for pair in pairs for word in pair), _u32(marks), _u32(sorted(seconds))
 
 
 def _mask(numbers: Sequence[int]) -> tuple[int, int]:

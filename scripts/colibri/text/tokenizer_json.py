@@ -33,6 +33,7 @@ class _Text:
 
     by_bytes: bool = False
     spaces: bool = False
+    nfc: bool = False
     prefix: Prefix = "none"
     splits: list[Split] = field(default_factory=list)
 
@@ -68,6 +69,7 @@ class _Reader:
             byte_ids=byte_ids,
             byte_fallback=bool(self.model.get("byte_fallback")) and not self.text.by_bytes,
             byte_tokens=self._decodes_bytes(),
+            nfc=self.text.nfc,
             unknown=self._unknown(by_name),
             fuse_unknown=bool(self.model.get("fuse_unk")) or isinstance(model, Unigram),
             prefix=self.text.prefix,
@@ -82,6 +84,8 @@ class _Reader:
 
     def _normalizer(self, part: dict[str, Any]) -> None:
         match part:
+            case {"type": "NFC"} if not self.text.spaces and self.text.prefix == "none":
+                self.text.nfc = True
             case {"type": "Prepend", "prepend": str(text)} if text == VISIBLE_SPACE:
                 self.text.prefix = "always"
             case {"type": "Replace", "pattern": {"String": " "}, "content": str(text)} if text == VISIBLE_SPACE:
@@ -161,8 +165,9 @@ class _Reader:
             if a.get("single_word"):
                 raise Unsupported(f"an added token that is a single word only: {str(a['content'])[:40]!r}")
             text, normalized = str(a["content"]), bool(a.get("normalized"))
-            if not text or (normalized and self.text.spaces and (" " in text or VISIBLE_SPACE in text)):
-                raise Unsupported(f"an added token that is empty or normalised with a space in it: {text[:40]!r}")
+            spaced = self.text.spaces and (" " in text or VISIBLE_SPACE in text)
+            if not text or (normalized and (spaced or (self.text.nfc and not text.isascii()))):
+                raise Unsupported(f"an added token that is empty, or that normalisation would change: {text[:40]!r}")
             ends = {"left": bool(a.get("lstrip")), "right": bool(a.get("rstrip"))}
             specials.append(
                 Special(_id(a["id"]), self._special_text(text, normalized), bool(a.get("special")), normalized, **ends)
