@@ -34,7 +34,9 @@ def mapped(normalizer: NFC | NFD, texts: list[str]) -> list[str]:
 
 def combining_classes() -> dict[str, int]:
     """The class of every character that has one."""
-    below = {c: i for c, i in zip(ALL, mapped(NFD(), ["\u0345" + c for c in ALL]), strict=True) if not i.startswith("\u0345")}
+    below = {
+        c: i for c, i in zip(ALL, mapped(NFD(), ["\u0345" + c for c in ALL]), strict=True) if not i.startswith("\u0345")
+    }
     marks = [c for c in below if mapped(NFD(), [c]) == [c]] + ["\u0345"]
     classes = dict.fromkeys(marks, 0)
     for number, code in MARKS.items():
@@ -50,8 +52,12 @@ def combining_classes() -> dict[str, int]:
 
 def main() -> None:
     """Write the file."""
-    lines = [f"# By tokenizers {tokenizers.__version__}: M mark, combining class; D character, its canonical decomposition;"]
-    lines.append("# P the same where decomposition and composition undo each other. Hangul syllables follow a rule and are left out.")
+    lines = [
+        f"# By tokenizers {tokenizers.__version__}: M mark, combining class; D character, its canonical decomposition;"
+    ]
+    lines.append(
+        "# P the same where decomposition and composition undo each other. Hangul syllables follow a rule and are left out."
+    )
     lines += [f"M {ord(c):04X} {number}" for c, number in sorted(combining_classes().items())]
     rest = [c for c in ALL if ord(c) not in HANGUL]
     apart = mapped(NFD(), rest)

@@ -72,18 +72,22 @@ def test_device_gives_the_ids_and_the_text_of_sentencepiece(kind: str, fallback:
         hard_vocab_limit=False,
         normalization_rule_name="identity",
         remove_extra_whitespaces=False,
-        user_defined_symbols=["<sep>"],
         minloglevel=2,
     )
     reference = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
-    rules = tokenizer_model.rules_of(model.getvalue(), before=(reference.bos_id(),))
-    device = DeviceTokenizer(library, tables_of(rules))
+    converted = tokenizer_model.convert(model.getvalue(), before=(reference.bos_id(),))
+    host = Tokenizer.from_str(converted.decode())
+    device = DeviceTokenizer(library, tables_of(tokenizer_json.rules_of(converted)))
     rng = random.Random(kind)
     for _ in range(N_TEXTS):
-        text = random_text(rng).replace("<s>", "<sep>").replace("</s>", "").replace("\x00", "")
+        text = random_text(rng)
+        for special in ("<s>", "</s>", "<unk>", "\x00", "<0x41>"):  # where the two packages differ: we follow tokenizers
+            text = text.replace(special, "")
         ids = [reference.bos_id(), *reference.encode(text)]
         assert device.encode(text) == ids, repr(text)
-        assert device.decode(ids) == reference.decode(ids), ids
+        assert host.encode(text).ids == ids, repr(text)
+        known = [i for i in ids if i != reference.unk_id()]
+        assert device.decode(ids) == host.decode(ids) == reference.decode(known), ids
 
 
 def test_special_tokens_are_text_unless_asked_for(library: Path) -> None:

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SentencePiece vocabularies as rules: pieces with scores (tokenizer.model, tokenizer.bin of llama2.c, `llama` in GGUF)."""
+"""SentencePiece vocabularies (tokenizer.model, tokenizer.bin of llama2.c, `llama` in GGUF) as a tokenizer.json.
+
+One form for all: the host reads it with the tokenizers package, and the device's tables are made from it.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
-from colibri.text.pattern import parse
-from colibri.text.rules import VISIBLE_SPACE, Bpe, Merge, Prefix, Rules, Special, Split, Unigram, Unsupported
-
-
-UNKNOWN_TEXT = " \u2047 "
-"""What SentencePiece writes for the unknown token."""
+from colibri.text.rules import VISIBLE_SPACE, Unsupported
 
 
 class Kind(IntEnum):
@@ -35,59 +35,32 @@ class Piece:
     kind: Kind = Kind.NORMAL
 
 
-def rules_of_pieces(
-    pieces: Sequence[Piece], *, unigram: bool, prefix: bool, before: tuple[int, ...] = (), after: tuple[int, ...] = ()
-) -> Rules:
-    """Rules with byte fallback where there are byte pieces, and no normalisation but that of spaces.
+def tokenizer_json(
+    pieces: Sequence[Piece], *, unigram: bool, prefix: bool, before: Sequence[int] = (), after: Sequence[int] = ()
+) -> bytes:
+    """A tokenizer.json with byte fallback where there are byte pieces, and no normalisation but that of spaces.
 
-    prefix  a space is put before the text (`add_dummy_prefix`)
+    prefix         a space is put before the text (`add_dummy_prefix`)
+    before, after  ids around every text
+    Raises Unsupported.
     """
-    tokens = tuple(_bytes(piece) for piece in pieces)
-    unknown = next((i for i, p in enumerate(pieces) if p.kind is Kind.UNKNOWN), None)
-    by_byte = {int(p.text[3:5], 16): i for i, p in enumerate(pieces) if p.kind is Kind.BYTE}
-    found = frozenset(i for i, p in enumerate(pieces) if p.kind in (Kind.NORMAL, Kind.USER_DEFINED))
-    model = Unigram(tuple(p.score for p in pieces)) if unigram else Bpe(merges_of_scores(tokens, pieces, found))
-    splits = (Split(parse(" *[^ ]+| +")),) if not unigram and splits_at_spaces(tokens) else ()
-    put: Prefix = "always" if prefix else "none"
-    specials = tuple(
-        Special(i, tokens[i] or b"", hidden=p.kind is Kind.CONTROL, normalized=p.kind is Kind.USER_DEFINED)
-        for i, p in enumerate(pieces)
-        if p.kind in (Kind.CONTROL, Kind.USER_DEFINED) and p.text
-    )
-    return Rules(
-        tokens=tokens,
-        model=model,
-        by_bytes=False,
-        hidden=frozenset(i for i, p in enumerate(pieces) if p.kind is Kind.CONTROL),
-        added=frozenset(range(len(pieces))) - found,
-        spaces=True,
-        byte_ids=tuple(by_byte.get(b) for b in range(256)) if by_byte else None,
-        byte_fallback=bool(by_byte),
-        byte_tokens=bool(by_byte),
-        unknown=unknown,
-        fuse_unknown=True,
-        prefix=put,
-        splits=splits,
-        specials=specials,
-        before=before,
-        after=after,
-        strip="one" if prefix else "none",
-    )
-
-
-def merges_of_scores(
-    tokens: Sequence[bytes | None], pieces: Sequence[Piece], found: frozenset[int]
-) -> tuple[Merge, ...]:
-    """Every pair of tokens that make a token; the higher its score, the earlier (Kudo and Richardson 2018)."""
-    by_bytes = {token: i for i, token in enumerate(tokens) if token and i in found}
-    ranks = {score: rank for rank, score in enumerate(sorted({p.score for p in pieces}, reverse=True))}
-    merges = []
-    for token, i in by_bytes.items():
-        for cut in range(1, len(token)):
-            left, right = by_bytes.get(token[:cut]), by_bytes.get(token[cut:])
-            if left is not None and right is not None:
-                merges.append(Merge(left, right, i, ranks[pieces[i].score]))
-    return tuple(merges)
+    names = [piece.text for piece in pieces]
+    if len(set(names)) != len(names) or not all(names):
+        raise Unsupported("a vocabulary with an empty piece, or one that is there twice")
+    around = [*before, *after]
+    if any(not 0 <= i < len(pieces) for i in around):
+        raise Unsupported("an id around the text that is not in the vocabulary")
+    document = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [_added(i, p) for i, p in enumerate(pieces) if p.kind in _ADDED],
+        **_spaces(unigram=unigram, prefix=prefix, names=names),
+        "post_processor": _template(names, before, after) if around else None,
+        "decoder": {"type": "Sequence", "decoders": _decoders(prefix=prefix)},
+        "model": _unigram(pieces) if unigram else _bpe(pieces),
+    }
+    return json.dumps(document, ensure_ascii=False).encode()
 
 
 def splits_at_spaces(tokens: Sequence[bytes | None]) -> bool:
@@ -95,11 +68,66 @@ def splits_at_spaces(tokens: Sequence[bytes | None]) -> bool:
     return b" " in tokens and all(t is None or b" " not in t.lstrip(b" ") for t in tokens)
 
 
-def _bytes(piece: Piece) -> bytes | None:
-    if piece.kind is Kind.UNKNOWN:
-        return UNKNOWN_TEXT.encode()
-    if piece.kind is Kind.UNUSED or not piece.text:
-        return None
-    if piece.kind is Kind.NORMAL and " " in piece.text:
-        raise Unsupported(f"a piece with a plain space: {piece.text[:40]!r}")
-    return piece.text.replace(VISIBLE_SPACE, " ").encode()
+_ADDED = (Kind.UNKNOWN, Kind.CONTROL, Kind.USER_DEFINED)
+
+
+def _added(i: int, piece: Piece) -> dict[str, Any]:
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    return {"id": i, "content": piece.text, **flags, "special": piece.kind is not Kind.USER_DEFINED}
+
+
+def _spaces(*, unigram: bool, prefix: bool, names: Sequence[str]) -> dict[str, Any]:
+    """Spaces become visible; a Unigram model whose pieces have one only at their start may take a text word by word."""
+    parts: list[dict[str, Any]] = [{"type": "Prepend", "prepend": VISIBLE_SPACE}] if prefix else []
+    parts.append({"type": "Replace", "pattern": {"String": " "}, "content": VISIBLE_SPACE})
+    words = None
+    if unigram and splits_at_spaces([name.replace(VISIBLE_SPACE, " ").encode() for name in names]):
+        words = {"type": "Metaspace", "replacement": VISIBLE_SPACE, "prepend_scheme": "never", "split": True}
+    return {"normalizer": {"type": "Sequence", "normalizers": parts}, "pre_tokenizer": words}
+
+
+def _decoders(*, prefix: bool) -> list[dict[str, Any]]:
+    spaces = {"type": "Replace", "pattern": {"String": VISIBLE_SPACE}, "content": " "}
+    strip = [{"type": "Strip", "content": " ", "start": 1, "stop": 0}] if prefix else []
+    return [spaces, {"type": "ByteFallback"}, {"type": "Fuse"}, *strip]
+
+
+def _template(names: Sequence[str], before: Sequence[int], after: Sequence[int]) -> dict[str, Any]:
+    def special(i: int) -> dict[str, Any]:
+        return {"SpecialToken": {"id": names[i], "type_id": 0}}
+
+    text = {"Sequence": {"id": "A", "type_id": 0}}
+    used = {names[i]: {"id": names[i], "ids": [i], "tokens": [names[i]]} for i in (*before, *after)}
+    single = [*map(special, before), text, *map(special, after)]
+    return {"type": "TemplateProcessing", "single": single, "pair": [*single, text], "special_tokens": used}
+
+
+def _unknown(pieces: Sequence[Piece]) -> int | None:
+    return next((i for i, p in enumerate(pieces) if p.kind is Kind.UNKNOWN), None)
+
+
+def _unigram(pieces: Sequence[Piece]) -> dict[str, Any]:
+    vocab = [[p.text, p.score] for p in pieces]
+    fallback = any(p.kind is Kind.BYTE for p in pieces)
+    return {"type": "Unigram", "unk_id": _unknown(pieces), "vocab": vocab, "byte_fallback": fallback}
+
+
+def _bpe(pieces: Sequence[Piece]) -> dict[str, Any]:
+    """Every pair of pieces that make a piece is a merge; the higher its score, the earlier (Kudo and Richardson 2018)."""
+    scores = {p.text: p.score for p in pieces if p.kind in (Kind.NORMAL, Kind.USER_DEFINED)}
+    merges = [(text[:cut], text[cut:]) for text in scores for cut in range(1, len(text))]
+    merges = [(left, right) for left, right in merges if left in scores and right in scores]
+    merges.sort(key=lambda merge: -scores[merge[0] + merge[1]])
+    unknown = _unknown(pieces)
+    return {
+        "type": "BPE",
+        "dropout": None,
+        "unk_token": None if unknown is None else pieces[unknown].text,
+        "continuing_subword_prefix": None,
+        "end_of_word_suffix": None,
+        "fuse_unk": True,
+        "byte_fallback": any(p.kind is Kind.BYTE for p in pieces),
+        "ignore_merges": False,
+        "vocab": {p.text: i for i, p in enumerate(pieces)},
+        "merges": merges,
+    }

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A SentencePiece tokenizer.model as rules: the protocol buffer of sentencepiece_model.proto, read without its package."""
+"""A SentencePiece tokenizer.model as a tokenizer.json: the protocol buffer is read without its package."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from colibri.text.rules import Rules, Unsupported
-from colibri.text.scored import Kind, Piece, rules_of_pieces
+from colibri.text.rules import Unsupported
+from colibri.text.scored import Kind, Piece, tokenizer_json
 
 # Field numbers of sentencepiece_model.proto.
 _PIECES, _TRAINER, _NORMALIZER = 1, 2, 3
@@ -16,8 +16,8 @@ _MODEL_TYPE, _UNIGRAM, _BPE = 3, 1, 2
 _CHARS_MAP, _DUMMY_PREFIX, _REMOVE_SPACES, _ESCAPE_SPACES = 2, 3, 4, 5
 
 
-def rules_of(raw: bytes, *, before: tuple[int, ...] = (), after: tuple[int, ...] = ()) -> Rules:
-    """The rules of a tokenizer.model; ids around the text are the checkpoint's, not the file's. Raises Unsupported."""
+def convert(raw: bytes, *, before: Sequence[int] = (), after: Sequence[int] = ()) -> bytes:
+    """The tokenizer.json of a tokenizer.model; ids around the text are the checkpoint's, not the file's. Raises Unsupported."""
     pieces: list[Piece] = []
     model_type, normalizer = _UNIGRAM, dict[int, int | bytes]()
     for number, value in _fields(raw):
@@ -34,7 +34,7 @@ def rules_of(raw: bytes, *, before: tuple[int, ...] = (), after: tuple[int, ...]
     if _number(normalizer.get(_REMOVE_SPACES, 1)) or not _number(normalizer.get(_ESCAPE_SPACES, 1)):
         raise Unsupported("a SentencePiece model that removes extra spaces, or does not escape them")
     prefix = bool(_number(normalizer.get(_DUMMY_PREFIX, 1)))
-    return rules_of_pieces(pieces, unigram=model_type == _UNIGRAM, prefix=prefix, before=before, after=after)
+    return tokenizer_json(pieces, unigram=model_type == _UNIGRAM, prefix=prefix, before=before, after=after)
 
 
 def _piece(raw: bytes) -> Piece:
