@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from colibri.errors import CheckpointError
-from colibri.importers.files import cannot_read
+from colibri.importers.files import cannot_read, opened
 from colibri.importers.folder import CONFIG, PICKLE_SUFFIXES, pickle_refused
 from colibri.importers.hf import chosen_file, load_folder
+from colibri.importers.llama2c import is_llama2c, load_llama2c
 from colibri.importers.text import place
 from colibri.model import Model, Reading
 
@@ -21,7 +22,7 @@ def load(path: Path, *, family: str | None = None, settings: Mapping[str, str] |
     """Read a checkpoint.
 
     path    a Hugging Face folder (config.json, safetensors), or one of its files: config.json, a .safetensors file, the
-            index of several
+            index of several; or a .bin file of llama2.c
     family    take it for this model family, whatever its config names; or the path of a family file (.toml)
     settings  axes to read otherwise than the checkpoint says, by the keys of `Model.settings`
 
@@ -37,11 +38,18 @@ def load(path: Path, *, family: str | None = None, settings: Mapping[str, str] |
         return load_folder(path, reading=reading)
     if path.name == CONFIG or path.name.endswith((".safetensors", ".safetensors.index.json")):
         return load_folder(path.parent, chosen_file(path), reading=reading)
+    if path.name.endswith(".bin") and is_llama2c(_first_bytes(path)):
+        return load_llama2c(path, reading)
     if path.name.endswith(PICKLE_SUFFIXES):
         raise pickle_refused(path)
     raise CheckpointError(
         place(path),
-        expected="a folder with config.json and .safetensors files",
+        expected="a folder with config.json and .safetensors files, or a .bin file of llama2.c",
         got="a file of another kind",
         hint="give the checkpoint's folder",
     )
+
+
+def _first_bytes(path: Path) -> bytes:
+    with opened(path) as (file, _):
+        return file.read(8)
