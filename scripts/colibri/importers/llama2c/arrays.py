@@ -74,7 +74,7 @@ def _arrays(h: Header) -> Iterator[tuple[str, str, Shape]]:
     embedding = ("tok_emb", (h.vocab_size, d))
     attention = [("wq", (d, d)), ("wk", (h.kv_dim, d)), ("wv", (h.kv_dim, d)), ("wo", (d, d))]
     ffn = [("w1", (h.hidden_dim, d)), ("w2", (d, h.hidden_dim)), ("w3", (h.hidden_dim, d))]
-    head = [] if h.tied else [("wcls", (h.vocab_size, d))]
+    head: list[tuple[str, Shape]] = [] if h.tied else [("wcls", (h.vocab_size, d))]
     if h.version == 2:
         norms: list[tuple[str, Shape]] = [("rms_att", (n, d)), ("rms_ffn", (n, d)), ("rms_final", (d,))]
         for norm, norm_shape in norms:
@@ -97,5 +97,6 @@ def _arrays(h: Header) -> Iterator[tuple[str, str, Shape]]:
         floats += [(f"{_UNUSED}_{part}", (h.max_seq, h.head_dim // 2)) for part in ("real", "imag")]
     else:
         floats = [("rms_att", (n, d)), ("rms_ffn", (n, d)), ("rms_final", (d,)), embedding, *matrices.items()]
-    for name, shape in (*floats, *head):
-        yield name, "F32", shape
+    floats += head
+    for name, float_shape in floats:
+        yield name, "F32", float_shape
