@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of a tokenizer (docs/FORMAT.md, section 5), and what the files of this folder share. */
+/* The tables of a tokenizer (docs/FORMAT.md, section 6), and what the files of this folder share. */
 #ifndef COLIBRI_TOKENIZER_TABLES_H
 #define COLIBRI_TOKENIZER_TABLES_H
 

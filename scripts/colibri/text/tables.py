@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules as the bytes that firmware/tokenizer reads: docs/FORMAT.md 5 has every one of them."""
+"""Rules as the bytes that firmware/tokenizer reads: docs/FORMAT.md 6 has every one of them."""
 
 from __future__ import annotations
 
