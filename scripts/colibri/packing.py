@@ -13,6 +13,7 @@ from colibri.build.config_header import config_hash, config_header, config_macro
 from colibri.folder import CONFIG, HEX, IMAGE, MANIFEST, ORIGIN, SCHEMA_VERSION, TOKENIZER, VECTORS
 from colibri.image.hexfile import LIMIT as HEX_LIMIT
 from colibri.image.hexfile import write_hex
+from colibri.image.selftest import SelfTest
 from colibri.image.writer import Written, write_image
 from colibri.layout.plan import Plan
 from colibri.layout.settings import Settings
@@ -20,15 +21,29 @@ from colibri.model import Model
 
 
 def write_folder(
-    folder: Path, model: Model, name: str, board: Board, settings: Settings, plan: Plan, vectors: dict[str, Any]
+    folder: Path,
+    model: Model,
+    name: str,
+    board: Board,
+    settings: Settings,
+    plan: Plan,
+    vectors: dict[str, Any],
+    selftest: SelfTest,
 ) -> None:
-    """Write every file of a packed folder into an empty one."""
+    """Write every file of a packed folder into an empty one. vectors, selftest: what the golden model says."""
     policy = settings.policy.resolve(plan.config)
     macros = _macros(plan, settings)
     digest = config_hash(macros)
     with (folder / IMAGE).open("w+b") as file:
         written = write_image(
-            file, model, policy, plan.layout, config_hash=digest, load_address=plan.weights_address, name=name
+            file,
+            model,
+            policy,
+            plan.layout,
+            selftest=selftest,
+            config_hash=digest,
+            load_address=plan.weights_address,
+            name=name,
         )
     if board.weights_regions and plan.weights_address + plan.layout.image_bytes <= HEX_LIMIT:
         with (folder / HEX).open("wb") as file:
@@ -43,6 +58,8 @@ def write_folder(
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
     shutil.copyfile(board.path, folder / f"{board.name}.toml")
     origin = {"checkpoint": str(model.path.resolve()), "board": str(board.path.resolve())}
+    if _has_family_file(model):
+        origin["family"] = str(Path(model.reading.family or "").resolve())
     (folder / ORIGIN).write_text(json.dumps(origin, indent=1) + "\n")
 
 
@@ -52,8 +69,7 @@ def config_digest(plan: Plan, settings: Settings) -> bytes:
 
 
 def _macros(plan: Plan, settings: Settings) -> list[str]:
-    policy = settings.policy.resolve(plan.config)
-    return config_macros(plan.config, policy, plan.layout, plan.state, settings.kv)
+    return config_macros(plan.config, plan.layout, plan.state, settings.kv)
 
 
 def _manifest(
@@ -64,6 +80,7 @@ def _manifest(
         "schema_version": SCHEMA_VERSION,
         "name": name,
         "source": {"sha256": model.source_sha256},
+        "reading": reading_json(model),
         "settings": settings_json(plan, board, settings),
         "config_hash": digest.hex(),
         "image": {"bytes": plan.layout.image_bytes, "sha256": written.image_sha256},
@@ -86,6 +103,19 @@ def _manifest(
     }
 
 
+def reading_json(model: Model) -> dict[str, Any]:
+    """What the user said against the checkpoint, as a manifest records it: of a family file its name alone."""
+    family = model.reading.family
+    return {
+        "family": Path(family).name if family is not None and _has_family_file(model) else family,
+        "set": dict(model.reading.overrides),
+    }
+
+
+def _has_family_file(model: Model) -> bool:
+    return model.reading.family is not None and model.reading.family.endswith(".toml")
+
+
 def settings_json(plan: Plan, board: Board, settings: Settings) -> dict[str, Any]:
     """The settings of a folder as its manifest records them, with every default spelt out."""
     return {
@@ -95,5 +125,6 @@ def settings_json(plan: Plan, board: Board, settings: Settings) -> dict[str, Any
         "max_seq": plan.config.max_seq,
         "weights_address": plan.weights_address,
         "expert_align": settings.expert_align_bytes(board),
+        "kernels": settings.kernel_set(board),
         "prefix": settings.prefix,
     }

@@ -16,7 +16,7 @@ from colibri.importers.bind import Binding, Skip, Sources
 from colibri.importers.described.table import build, build_attention, build_latent, build_norm, error
 from colibri.importers.described.tensors import Rule, bind_rules, read_rules
 from colibri.importers.files import read_whole
-from colibri.importers.limits import MAX_LAYERS
+from colibri.importers.limits import MAX_LAYERS, MAX_TENSORS
 from colibri.importers.strict_json import Json
 from colibri.importers.text import described, place, quoted
 from colibri.model import ModelConfig
@@ -49,9 +49,14 @@ class DescribedFamily:
         """Return the axes; texts ``config.KEY`` stand for a key of the checkpoint's config.json. Raises CheckpointError."""
         values = _resolved(self.values, config_json, self.where)
         _check_keys(values, _SECTIONS, self.where)
+        if not isinstance(values.get("name", ""), str):
+            raise error(f"{self.where}: name", "text", described(values["name"]))
         try:
             config = _model(values, self.where)
             check_axes(config)
+            experts = sum(layer.ffn.router.n_experts for layer in config.layers if layer.ffn.router is not None)
+            if experts > MAX_TENSORS:
+                raise AxesError("router.n_experts", f"at most {MAX_TENSORS} experts in all layers", experts)
         except AxesError as e:
             raise error(f"{self.where}: {e.axis}", e.expected, e.got) from None
         return config
@@ -111,7 +116,7 @@ def _model(values: Table, where: str) -> ModelConfig:
         ModelConfig,
         rest,
         f"{where}: model",
-        family=str(values.get("name", "described")),
+        family=values.get("name", "described"),
         layers=tuple(_layer(_of_layer(values, n, where), norm, where) for n in range(n_layers)),
         final_norm=final,
     )
