@@ -35,7 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "colibri.audit": {"errors", "boards", "folder"},
     "colibri.build": {*_LEAVES, "quantise", "boards", "image", "layout", "audit", "folder", "output", "data"},
     "colibri.export": {"errors", "boards", "build", "folder", "output", "data"},
-    "colibri.packing": {*_LEAVES, "quantise", "boards", "image", "layout", "build", "folder"},
+    "colibri.packing": {"text", *_LEAVES, "quantise", "boards", "image", "layout", "build", "folder"},
     "colibri_sim.golden": {
         *("colibri.axes", "colibri.combinations", "colibri.errors", "colibri.model", "colibri.numerics"),
         *("colibri.quantise", "colibri.tables"),
