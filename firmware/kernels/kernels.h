@@ -33,7 +33,7 @@ typedef struct colibri_vector {
 } colibri_vector_t;
 
 /* out[r] = snap((W x)[r]) for row_begin <= r < row_end <= rows; no other element of out is touched.
- * Ranges: cols <= 65536 (q4: 8192): an int8 dot product fits an int32. Stack below 128 bytes. COST: one MAC an element.
+ * Ranges: cols <= 65536 (q4: 8192): an int8 dot product fits an int32. Stack below 256 bytes. COST: one MAC an element.
  */
 typedef void colibri_matvec_fn(float *out, const colibri_matrix_t *matrix, const uint8_t *weights, const colibri_vector_t *x,
                                uint32_t row_begin, uint32_t row_end);
