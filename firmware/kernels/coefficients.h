@@ -29,6 +29,20 @@
 #define COLIBRI_C4 0x1.55554ap-5f
 #define COLIBRI_C6 (-0x1.6c0c32p-10f)
 #define COLIBRI_C8 0x1.99eb4ap-16f
+#define COLIBRI_T3 (-0x1.555532p-2f)
+#define COLIBRI_T5 0x1.110726p-3f
+#define COLIBRI_T7 (-0x1.b83c5ap-5f)
+#define COLIBRI_T9 0x1.522698p-6f
+#define COLIBRI_T11 (-0x1.75e1c2p-8f)
+#define COLIBRI_G1 0x1.988454p+0f
+#define COLIBRI_G3 0x1.2444f2p-4f
+#define COLIBRI_P1 (-0x1.326374p+0f)
+#define COLIBRI_P2 0x1.0da468p+0f
+#define COLIBRI_P3 (-0x1.27bb7cp-2f)
+#define COLIBRI_P4 (-0x1.2bfe2cp-3f)
+#define COLIBRI_P5 0x1.05d706p-6f
+#define COLIBRI_P6 0x1.c95e8p-4f
+#define COLIBRI_P7 (-0x1.910a5ep-5f)
 
 #define COLIBRI_PCG32_MULTIPLIER 6364136223846793005ull
 #define COLIBRI_PCG32_INCREMENT 1442695040888963407ull

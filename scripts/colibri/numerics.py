@@ -2,7 +2,9 @@
 """Constants of the arithmetic contract (docs/NUMERICS.md), written once: the C header is generated from here.
 
 Polynomials: minimax fits of relative error (Lawson iteration), then rounded to float32. exp on [-ln2/2, ln2/2];
-sin and cos on [-pi/4, pi/4]. LN2_* and PIO2_* are Cody-Waite splits of ln 2 and pi/2 into float32 parts.
+sin and cos on [-pi/4, pi/4]; T (tanh) on [0, 0.625]; P in t / (3 + t), t in [0, 7.6]: the normal distribution function of -t
+over exp(-t * t / 2), fitted to a tenth of the weight beyond 3.5. G1 and G3 are 2 * sqrt(2/pi) and 0.044715 times that.
+LN2_* and PIO2_* are Cody-Waite splits of ln 2 and pi/2 into float32 parts.
 """
 
 from __future__ import annotations
@@ -37,6 +39,20 @@ COEFFICIENTS: dict[str, float] = {
     "C4": float.fromhex("0x1.55554ap-5"),
     "C6": float.fromhex("-0x1.6c0c32p-10"),
     "C8": float.fromhex("0x1.99eb4ap-16"),
+    "T3": float.fromhex("-0x1.555532p-2"),
+    "T5": float.fromhex("0x1.110726p-3"),
+    "T7": float.fromhex("-0x1.b83c5ap-5"),
+    "T9": float.fromhex("0x1.522698p-6"),
+    "T11": float.fromhex("-0x1.75e1c2p-8"),
+    "G1": float.fromhex("0x1.988454p+0"),
+    "G3": float.fromhex("0x1.2444f2p-4"),
+    "P1": float.fromhex("-0x1.326374p+0"),
+    "P2": float.fromhex("0x1.0da468p+0"),
+    "P3": float.fromhex("-0x1.27bb7cp-2"),
+    "P4": float.fromhex("-0x1.2bfe2cp-3"),
+    "P5": float.fromhex("0x1.05d706p-6"),
+    "P6": float.fromhex("0x1.c95e80p-4"),
+    "P7": float.fromhex("-0x1.910a5ep-5"),
 }
 """Name -> value; each is a float32."""
 

@@ -8,7 +8,7 @@ import pytest
 
 from colibri_sim.golden import TraceName, TraceRecorder
 
-from .oracles import NAMES, TOLERANCE, oracle, relative
+from .oracles import DATA, NAMES, TOLERANCE, oracle, relative
 
 
 def test_there_are_oracles() -> None:
@@ -22,17 +22,20 @@ def test_logits_and_experts_are_the_frameworks(name: str) -> None:
     logits = result.logits[expected.positions]
     assert relative(logits, expected.logits) <= TOLERANCE
     assert np.array_equal(expected.logits.argmax(axis=-1), logits.argmax(axis=-1))
-    if expected.experts is None:
-        assert [e.shape[1] for e in result.experts] == [0] * len(expected.config.layers)
-    else:
-        experts = np.stack(result.experts, axis=1)[expected.positions]
-        assert np.array_equal(expected.experts, experts)
+    for n, layer in enumerate(expected.config.layers):
+        chosen = result.experts[n][expected.positions]
+        router = layer.ffn.router
+        if router is None:
+            assert chosen.shape[1] == 0
+        else:
+            assert expected.experts is not None
+            assert np.array_equal(expected.experts[:, n, : router.top_k], chosen)
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n.startswith("mixtral") and n != "mixtral_long"])
+@pytest.mark.parametrize("name", [n for n in NAMES if oracle(n).router_weights is not None])
 def test_router_weights_are_the_frameworks(name: str) -> None:
     expected = oracle(name)
-    trace = TraceRecorder(expected.config, keep=None)
+    trace = TraceRecorder(expected.config, keep={int(p) for p in expected.positions})
     expected.golden().forward(expected.ids, trace=trace)
     assert expected.router_weights is not None
     for row, position in enumerate(expected.positions):
@@ -40,6 +43,17 @@ def test_router_weights_are_the_frameworks(name: str) -> None:
         for layer in range(len(expected.config.layers)):
             actual = values[TraceName(layer, "expert_weights", None)]
             assert np.abs(actual - expected.router_weights[row, layer]).max() <= 1e-5
+
+
+def test_the_experts_of_a_mixture_of_attention_are_the_frameworks() -> None:
+    expected = oracle("jetmoe")
+    attn_experts = np.load(DATA / "jetmoe" / "golden.npz")["attn_experts"]
+    trace = TraceRecorder(expected.config, keep=None)
+    expected.golden().forward(expected.ids, trace=trace)
+    for row, position in enumerate(expected.positions):
+        for layer in range(len(expected.config.layers)):
+            actual = trace.values(int(position))[TraceName(layer, "attn_expert_ids", None)]
+            assert np.array_equal(attn_experts[row, layer], actual)
 
 
 @pytest.mark.parametrize("names", [("mixtral", "mixtral_fused", "mixtral_sharded"), ("llama", "llama_v4config")])

@@ -29,6 +29,8 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import numpy as np
 import torch
 import transformers
+from families import FAMILY_ORACLES
+from family_oracles import answers, write
 from safetensors.torch import load_file, save_file
 from torch import nn
 
@@ -236,17 +238,29 @@ def choose_ids(reference: Reference, oracle: Oracle) -> dict[str, np.ndarray]:
         ids[doubtful[0]] = rng.integers(3, oracle.axes["vocab_size"])
 
 
-def make(name: str, oracle: Oracle) -> None:
+def make(name: str) -> None:
     """Write data/NAME."""
     folder = DATA / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    write_checkpoint(oracle, folder)
-    golden = choose_ids(Reference(folder), oracle)
+    oracle = ORACLES.get(name) or FAMILY_ORACLES[name]
+    if isinstance(oracle, Oracle):
+        write_checkpoint(oracle, folder)
+        golden = choose_ids(Reference(folder), oracle)
+    else:
+        write(oracle, folder)
+        golden = answers(oracle, folder, SEED)
     if oracle.positions is not None:
         # Spread evenly, with the first and the last; the router's answers likewise.
         kept = np.unique(np.linspace(0, oracle.n_tokens - 1, oracle.positions).round().astype(np.int32))
-        for key in ("positions", "logits", "experts", "router_logits", "router_weights"):
+        for key in golden.keys() & {
+            "positions",
+            "logits",
+            "experts",
+            "attn_experts",
+            "router_logits",
+            "router_weights",
+        }:
             golden[key] = golden[key][kept]
     np.savez_compressed(folder / "golden.npz", **golden)  # type: ignore[arg-type]  # numpy's stub: allow_pickle
     n_bytes = sum(f.stat().st_size for f in folder.iterdir())
@@ -261,8 +275,8 @@ def main() -> None:
     transformers.logging.disable_progress_bar()
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
-    for name in sys.argv[1:] or ORACLES:
-        make(name, ORACLES[name])
+    for name in sys.argv[1:] or [*ORACLES, *FAMILY_ORACLES]:
+        make(name)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which Python module may import which: the direction of dependence, as data.
 
-A component is `colibri.NAME`, `colibri_sim.golden`, `colibri_sim.qemu` or, for the modules beside those two, `colibri_sim`.
+A component is `colibri.NAME`, `colibri_sim.golden`, `colibri_sim.qemu`, `colibri_sim.cycles` or, for the modules beside those,
+`colibri_sim`.
 """
 
 from __future__ import annotations
@@ -10,29 +11,38 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-_LEAVES = {"errors", "model", "numerics"}
+_MODEL = {"axes", "model"}
+_LEAVES = {"errors", "numerics", *_MODEL}
 ALLOWED: dict[str, set[str]] = {
     "colibri": set(),
     "colibri.errors": set(),
-    "colibri.model": set(),
+    "colibri.axes": set(),
+    "colibri.tensors": {"axes"},
+    "colibri.model": {"axes", "tensors"},
     "colibri.numerics": set(),
+    "colibri.combinations": _MODEL,
+    "colibri.tables": _MODEL,
     "colibri.data": {"errors"},
     "colibri.output": {"errors"},
     "colibri.tokenizer": {"errors"},
-    "colibri.importers": {"errors", "model"},
-    "colibri.quantise": {"errors", "model"},
+    "colibri.importers": {"errors", *_MODEL, "tensors", "combinations"},
+    "colibri.quantise": {"errors", *_MODEL},
     "colibri.boards": {"errors", "data"},
-    "colibri.folder": {"errors", "model"},
-    "colibri.image": {"errors", "model", "quantise"},
-    "colibri.layout": {"errors", "model", "quantise", "boards", "image", "data"},
+    "colibri.folder": {"errors", *_MODEL},
+    "colibri.image": {"errors", *_MODEL, "quantise", "tables"},
+    "colibri.layout": {"errors", *_MODEL, "quantise", "boards", "image", "data"},
     "colibri.audit": {"errors", "boards", "folder"},
     "colibri.build": {*_LEAVES, "quantise", "boards", "image", "layout", "audit", "folder", "output", "data"},
     "colibri.export": {"errors", "boards", "build", "folder", "output", "data"},
     "colibri.packing": {*_LEAVES, "quantise", "boards", "image", "layout", "build", "folder"},
-    "colibri_sim.golden": {"colibri.errors", "colibri.model", "colibri.numerics", "colibri.quantise"},
+    "colibri_sim.golden": {
+        *("colibri.axes", "colibri.combinations", "colibri.errors", "colibri.model", "colibri.numerics"),
+        *("colibri.quantise", "colibri.tables"),
+    },
     "colibri_sim.qemu": {"colibri.errors", "colibri.boards", "colibri.data", "colibri.output", "colibri_sim"},
+    "colibri_sim.cycles": {"colibri.errors", "colibri_sim.qemu"},
     "colibri_sim": {
-        *("colibri.errors", "colibri.model", "colibri.quantise", "colibri.tokenizer"),
+        *("colibri.axes", "colibri.errors", "colibri.model", "colibri.quantise", "colibri.tokenizer"),
         *("colibri_sim.golden", "colibri_sim.qemu"),
     },
 }
@@ -41,7 +51,7 @@ ALLOWED: dict[str, set[str]] = {
 ONLY_IN: dict[str, set[str]] = {
     "click": {"colibri.cli"},
     "rich_click": {"colibri.cli"},
-    "subprocess": {"colibri.cli", "colibri.build", "colibri_sim.qemu"},
+    "subprocess": {"colibri.cli", "colibri.build", "colibri_sim.qemu", "colibri_sim.cycles"},
     "elftools": {"colibri.audit", "colibri_sim.qemu"},
     "tokenizers": {"colibri.tokenizer"},
     "argparse": set(),
@@ -56,7 +66,7 @@ _ENDS = {("sys", "exit"), ("os", "_exit"), ("os", "abort"), ("sys", "stdout"), (
 def component(module: str) -> str:
     parts = module.split(".")
     if parts[0] == "colibri_sim":
-        return ".".join(parts[:2]) if parts[1:2] in (["golden"], ["qemu"]) else "colibri_sim"
+        return ".".join(parts[:2]) if parts[1:2] in (["golden"], ["qemu"], ["cycles"]) else "colibri_sim"
     return ".".join(parts[:2])
 
 

@@ -9,31 +9,31 @@ from pathlib import Path
 from colibri.errors import CheckpointError
 from colibri.importers.files import cannot_read
 from colibri.importers.folder import CONFIG, PICKLE_SUFFIXES, pickle_refused
-from colibri.importers.hf import chosen_file, load_folder
+from colibri.importers.hf import AS_IT_SAYS, chosen_file, load_folder
 from colibri.importers.text import place
-from colibri.model import Model
+from colibri.model import Model, Reading
 
-__all__ = ["load"]
+__all__ = ["AS_IT_SAYS", "load"]
 
 
-def load(path: Path, *, family: str | None = None) -> Model:
+def load(path: Path, reading: Reading = AS_IT_SAYS) -> Model:
     """Read a checkpoint.
 
-    path    a Hugging Face folder (config.json, safetensors), or one of its files: config.json, a .safetensors file, the
-            index of several
-    family  take it for this model family, whatever its config names
+    path     a Hugging Face folder (config.json, safetensors), or one of its files: config.json, a .safetensors file, the
+             index of several
+    reading  what the user says against it: a family, values of axes
 
     Headers, shapes and names are checked in full and every byte of weights is hashed; weights are converted, and their
-    range checked, when a tensor is read. Raises CheckpointError, and UsageError for an unknown family.
+    range checked, when a tensor is read. Raises CheckpointError, and UsageError for what `reading` gets wrong.
     """
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError) as e:
         raise cannot_read(path, e) from e
     if stat.S_ISDIR(mode):
-        return load_folder(path, family=family)
+        return load_folder(path, reading=reading)
     if path.name == CONFIG or path.name.endswith((".safetensors", ".safetensors.index.json")):
-        return load_folder(path.parent, chosen_file(path), family=family)
+        return load_folder(path.parent, chosen_file(path), reading=reading)
     if path.name.endswith(PICKLE_SUFFIXES):
         raise pickle_refused(path)
     raise CheckpointError(

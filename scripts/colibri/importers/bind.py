@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from colibri.errors import CheckpointError
-from colibri.importers.decode import BYTES_OF_DTYPE, DTYPES, check_range, to_float32
+from colibri.importers.decode import check_range
 from colibri.importers.safetensors import SourceTensor
-from colibri.importers.text import quoted, shape_text
+from colibri.importers.stored import Values, find
+from colibri.importers.text import quoted
 from colibri.model import F32Array, ModelConfig, Tensor
 
 Index = tuple[int | slice, ...]
+Sources = Mapping[str, SourceTensor]
+"""Everything a checkpoint has, by name."""
 
 # Buffers that older versions of the framework stored; they are recomputed from the config.
 IGNORED_SUFFIXES = ("rotary_emb.inv_freq",)
@@ -28,10 +31,12 @@ IGNORED_SUFFIXES = ("rotary_emb.inv_freq",)
 
 @dataclass(frozen=True)
 class Part:
-    """Canonical tensor `target` is ``source[index]``, transposed where its last two axes are stored the other way.
+    """Canonical tensor `target` is ``source.reshape(view)[index]``, transposed where its last two axes are stored the other way.
 
     source_shape  what the config demands of the whole source tensor
+    view          the source's axes, some of them split; None: as they are
     index         integers and slices with NumPy's meaning; a leading integer reads that part of the file only
+    merged        the first two axes that are left are one axis of the target
     """
 
     target: str
@@ -39,6 +44,8 @@ class Part:
     source_shape: tuple[int, ...]
     index: Index = ()
     transposed: bool = False
+    view: tuple[int, ...] | None = None
+    merged: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,95 +57,98 @@ class Copy:
     source_shape: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class Skip:
+    """Source tensors whose names begin with `prefix` are no part of the language model, or not used when it runs."""
+
+    prefix: str
+    reason: str
+
+
+Binding = Part | Copy | Skip
+
+
+@dataclass
+class _Progress:
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    used: dict[str, int] = field(default_factory=dict)  # elements of each stored tensor
+    skipped: dict[str, str] = field(default_factory=dict)  # name and reason
+
+
 def bind(
-    config: ModelConfig, bindings: Iterable[Part | Copy], sources: Mapping[str, SourceTensor], where: str
-) -> dict[str, Tensor]:
-    """Return every canonical tensor of `config`, in its order.
+    config: ModelConfig, bindings: Iterable[Binding], sources: Sources, where: str
+) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Return every canonical tensor of `config`, in its order, and the source tensors that were skipped, with the reason.
 
     bindings  may be lazy: nothing past the first fault is asked for, so a config that claims 2**50 layers costs nothing
     where     the checkpoint, for messages
     Raises CheckpointError for a missing, left-over, ill-shaped, ill-typed or differing source tensor.
     """
-    tensors: dict[str, Tensor] = {}
-    used: dict[str, int] = {}
+    done = _Progress()
+    sizes: dict[str, int] = {}
     for binding in bindings:
-        source = _matching(binding, sources, where)
-        if isinstance(binding, Copy):
-            _check_copy(source, tensors[binding.target])
-            used[source.name] = math.prod(source.shape)
+        if isinstance(binding, Skip):
+            done.skipped |= {n: binding.reason for n in sources if n.startswith(binding.prefix)}
             continue
-        tensor = _tensor(binding, source)
-        assert tensor.name not in tensors, "a family binds a tensor twice"
-        tensors[tensor.name] = tensor
-        used[source.name] = used.get(source.name, 0) + math.prod(tensor.shape)
-    _check_left_over(used, sources)
+        values = find(binding.source, sources, where, binding.source_shape)
+        sizes[binding.source] = math.prod(values.shape)
+        if isinstance(binding, Copy):
+            _check_copy(values, done.tensors[binding.target])
+            n_elems = sizes[binding.source]
+        else:
+            tensor = _tensor(binding, values)
+            assert tensor.name not in done.tensors, "a family binds a tensor twice"
+            done.tensors[tensor.name] = tensor
+            n_elems = math.prod(tensor.shape)
+        done.used[binding.source] = done.used.get(binding.source, 0) + n_elems
+        for stored in values.stored:
+            done.used.setdefault(stored.name, 0)
+    _check_left_over(done, sources)
     shapes = config.tensor_shapes()
-    assert {t.name: t.shape for t in tensors.values()} == shapes, "a family binds what its config does not have"
-    assert all(n == math.prod(sources[name].shape) for name, n in used.items()), "a family binds half a tensor"
-    return {name: tensors[name] for name in shapes}
+    assert {t.name: t.shape for t in done.tensors.values()} == shapes, "a family binds what its config does not have"
+    assert all(done.used[name] == n for name, n in sizes.items()), "a family binds half a tensor"
+    return {name: done.tensors[name] for name in shapes}, done.skipped
 
 
-def _matching(binding: Part | Copy, sources: Mapping[str, SourceTensor], where: str) -> SourceTensor:
-    source = sources.get(binding.source)
-    if source is None:
-        raise CheckpointError(
-            where,
-            expected=f"tensor {quoted(binding.source)} of shape {shape_text(binding.source_shape)}",
-            got="no tensor of that name",
-            hint="config.json and the tensors are of different models, or a file is missing",
-        )
-    if source.dtype not in DTYPES:
-        raise CheckpointError(
-            source.where,
-            expected="F32, F16 or BF16 weights",
-            got=source.dtype,
-            hint="import the checkpoint from before it was quantised or converted; Colibri quantises by itself",
-        )
-    if source.shape != binding.source_shape:
-        raise CheckpointError(
-            source.where,
-            expected=f"shape {shape_text(binding.source_shape)} from config.json",
-            got=f"shape {shape_text(source.shape)}",
-            hint="config.json and the tensors are of different models",
-        )
-    return source
-
-
-def _tensor(part: Part, source: SourceTensor) -> Tensor:
-    # The leading integer selects one contiguous block of the file; the rest of the index is applied in memory.
-    block, rest, shape = 0, part.index, source.shape
+def _tensor(part: Part, values: Values) -> Tensor:
+    shape = part.view or values.shape
+    assert math.prod(shape) == math.prod(values.shape), "a family's view has another size"
+    # The leading integer selects one contiguous run of the file; the rest of the index is applied in memory.
+    run, n_runs, rest = 0, 1, part.index
     if rest and isinstance(rest[0], int):
-        block, rest, shape = rest[0], rest[1:], shape[1:]
-    n_bytes = math.prod(shape) * BYTES_OF_DTYPE[source.dtype]
+        run, n_runs, rest, shape = rest[0], shape[0], rest[1:], shape[1:]
 
-    def arranged(values: F32Array) -> F32Array:
-        selected = values[rest]
-        return np.ascontiguousarray(selected.swapaxes(-1, -2) if part.transposed else selected)
+    def arranged(whole: F32Array) -> F32Array:
+        selected = whole[rest]
+        selected = selected.swapaxes(-1, -2) if part.transposed else selected
+        return selected.reshape(-1, *selected.shape[2:]) if part.merged else selected
 
     def read() -> F32Array:
-        values = arranged(to_float32(source.read_bytes(block * n_bytes, n_bytes), source.dtype, shape))
-        check_range(values, part.target, source.where)
-        return values
+        result = np.ascontiguousarray(arranged(values.read(run, n_runs).reshape(shape)))
+        check_range(result, part.target, values.where)
+        return result
 
-    # A view of one element has the shape without the memory.
+    # A view of one element has the shape without the memory; merging axes of it would copy.
     outline = np.broadcast_to(np.float32(0), shape)[rest]
     outline_shape = outline.swapaxes(-1, -2).shape if part.transposed else outline.shape
-    return Tensor(part.target, outline_shape, DTYPES[source.dtype], source.where, read)
+    if part.merged:
+        outline_shape = (outline_shape[0] * outline_shape[1], *outline_shape[2:])
+    return Tensor(part.target, outline_shape, values.dtype, values.where, read)
 
 
-def _check_copy(source: SourceTensor, tensor: Tensor) -> None:
-    values = to_float32(source.read_bytes(0, source.n_bytes), source.dtype, source.shape)
-    if not np.array_equal(values.view(np.uint32), tensor.read().view(np.uint32)):
+def _check_copy(values: Values, tensor: Tensor) -> None:
+    if not np.array_equal(values.read(0, 1).view(np.uint32), tensor.read().view(np.uint32).ravel()):
         raise CheckpointError(
-            source.where,
+            values.where,
             expected=f"a copy of {tensor.source}, as tie_word_embeddings says",
             got="other values",
             hint="set tie_word_embeddings to false if the head was trained apart",
         )
 
 
-def _check_left_over(used: Mapping[str, int], sources: Mapping[str, SourceTensor]) -> None:
-    left = sorted(name for name in sources if name not in used and not name.endswith(IGNORED_SUFFIXES))
+def _check_left_over(done: _Progress, sources: Sources) -> None:
+    known = done.used.keys() | done.skipped.keys()
+    left = sorted(name for name in sources if name not in known and not name.endswith(IGNORED_SUFFIXES))
     if left:
         more = f" and {len(left) - 1} more" if len(left) > 1 else ""
         raise CheckpointError(

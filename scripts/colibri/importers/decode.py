@@ -16,6 +16,19 @@ BYTES_OF_DTYPE = {"F32": 4, "F16": 2, "BF16": 2}
 _LIMIT_BITS = 0x58800000  # float32 2**50; infinities and NaN have larger bits
 
 
+def _float8_values() -> F32Array:
+    """The 256 values of F8_E4M3: 1-4-3, bias 7, no infinities, all ones is NaN."""
+    codes = np.arange(256)
+    exponent, mantissa = (codes >> 3) & 15, codes & 7
+    magnitude = np.where(exponent == 0, mantissa * 2.0**-9, (8 + mantissa) * 2.0 ** (exponent - 10.0))
+    magnitude = np.where(codes & 127 == 127, np.nan, magnitude)
+    return np.where(codes & 128, -magnitude, magnitude).astype(np.float32)
+
+
+_FLOAT8 = _float8_values()
+_FLOAT4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], dtype=np.float32)
+
+
 def to_float32(data: bytes, dtype: str, shape: tuple[int, ...]) -> F32Array:
     """Convert little-endian values exactly; a new array."""
     if dtype == "BF16":
@@ -25,7 +38,25 @@ def to_float32(data: bytes, dtype: str, shape: tuple[int, ...]) -> F32Array:
     if dtype == "F16":
         with np.errstate(all="ignore"):  # signalling NaN, refused below
             return np.frombuffer(data, "<f2").astype(np.float32).reshape(shape)
+    if dtype == "F8_E4M3":
+        return _FLOAT8[np.frombuffer(data, np.uint8)].reshape(shape)
     return np.frombuffer(data, "<f4").astype(np.float32).reshape(shape)
+
+
+def scale_blocks(values: F32Array, scales: F32Array, block: int) -> F32Array:
+    """Multiply each `block` x `block` square of a matrix by its scale, rounding each product once; the last may be cut."""
+    rows, cols = (np.arange(n) // block for n in values.shape)
+    with np.errstate(all="ignore"):  # a product beyond float32 is refused below
+        return np.asarray(values * scales[np.ix_(rows, cols)], dtype=np.float32)
+
+
+def mxfp4_to_float32(codes: bytes, exponents: bytes, shape: tuple[int, ...]) -> F32Array:
+    """Convert 4-bit floats exactly: ``value(nibble) * 2**(exponent - 127)``, one exponent for 32; the low nibble first."""
+    packed = np.frombuffer(codes, np.uint8).reshape(-1, 16)
+    nibbles = np.stack((packed & 15, packed >> 4), axis=-1).reshape(-1, 32)
+    powers = np.frombuffer(exponents, np.uint8).astype(np.int32) - 127
+    with np.errstate(all="ignore"):
+        return np.ldexp(_FLOAT4[nibbles], powers[:, None]).astype(np.float32).reshape(shape)
 
 
 def check_range(values: F32Array, name: str, where: str) -> None:

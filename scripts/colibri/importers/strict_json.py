@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import math
-from typing import NoReturn, TypeAlias
+from collections.abc import Mapping
+from typing import Any, NoReturn, TypeAlias
 
 from colibri.errors import CheckpointError
 from colibri.importers.text import quoted
@@ -98,3 +99,15 @@ def parse_object(data: bytes, where: str, hint: str) -> dict[str, Json]:
     if not isinstance(value, dict):
         raise CheckpointError(where, expected="a JSON object", got="another JSON value", hint=hint)
     return value
+
+
+def json_value(value: Any) -> Json:
+    """Return a document of another kind (TOML) as JSON has it: dates as text, a number beyond JSON's as text."""
+    if isinstance(value, Mapping):
+        return {str(key): json_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(item) for item in value]
+    is_plain = (
+        value is None or isinstance(value, bool | str | int) or (isinstance(value, float) and math.isfinite(value))
+    )
+    return value if is_plain else str(value)

@@ -24,14 +24,16 @@ _HINT = "e.g. -q q8, -q q8:64, -q q4 or -q default=q4,embedding=q8"
 _PART_OF = (
     (re.compile(r"embed\.weight"), "embedding"),
     (re.compile(r"head\.weight"), "head"),
-    (re.compile(r"layers\.\d+\.attn\.[qkvo]\.weight"), "attention"),
-    (re.compile(r"layers\.\d+\.ffn\.\w+\.weight"), "dense"),
-    (re.compile(r"layers\.\d+\.experts\.\d+\.\w+\.weight"), "experts"),
+    (re.compile(r"layers\.\d+\.attn\.(experts\.\d+\.)?(q|k|v|o|gate|q_a|kv_a|k_up|v_up)\.weight"), "attention"),
+    (re.compile(r"layers\.\d+\.conv\.(in|out)\.weight"), "attention"),
+    (re.compile(r"layers\.\d+\.ffn\.(gate|up|down)\.weight"), "dense"),
+    (re.compile(r"layers\.\d+\.experts\.\d+\.(gate|up|down)\.weight"), "experts"),
+    (re.compile(r"layers\.\d+\.shared\.(gate|up|down)\.weight"), "shared"),
 )
 
 
 def part_of(tensor_name: str) -> str | None:
-    """The part a tensor belongs to; None for router and norms, which are never quantised."""
+    """The part a tensor belongs to; None for routers, norms, biases, sinks and convolution taps, which stay float32."""
     for pattern, part in _PART_OF:
         if pattern.fullmatch(tensor_name):
             return part

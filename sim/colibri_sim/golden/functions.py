@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scalar and vector functions of docs/NUMERICS.md sections 1 to 6, bit for bit, on NumPy arrays.
-
-All arrays are float32 unless said otherwise; the last axis is the vector, the axes before it are a batch.
-"""
+"""The functions of docs/NUMERICS.md sections 1, 2 and 6, bit for bit, element by element on NumPy arrays of float32."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ import numpy.typing as npt
 
 from colibri.numerics import COEFFICIENTS, EXP_MIN, SNAP_BITS
 
-from .fma import F32Array, F64Array, fma, fma_snapped
+from .fma import F32Array, fma
 
 C = {name: np.float32(value) for name, value in COEFFICIENTS.items()}
 
@@ -21,7 +18,8 @@ _RINT = np.float32(float.fromhex("0x1.8p23"))
 _ONE = np.float32(1.0)
 _ZERO = np.float32(0.0)
 _EXP_MIN = np.float32(EXP_MIN)
-_CHUNK_ELEMS = 1 << 17
+_TANH_SPLIT = np.float32(0.625)
+_GELU_LIMIT = np.float32(16.0)
 
 
 def magnitude_bits(x: F32Array) -> npt.NDArray[np.uint32]:
@@ -76,6 +74,55 @@ def silu(x: npt.ArrayLike) -> F32Array:
     return snap(x32 * sigmoid(x32))
 
 
+def tanh(x: npt.ArrayLike) -> F32Array:
+    """Hyperbolic tangent, any finite x: a quotient of exponentials, near 0 an odd polynomial."""
+    x32 = np.asarray(x, dtype=np.float32)
+    t = np.abs(x32)
+    e = exp_clamped(np.float32(-2.0) * t)
+    large = (_ONE - e) / (_ONE + e)
+    c = np.minimum(t, _TANH_SPLIT)
+    c2 = c * c
+    p = _horner(c2, "T11", "T9", "T7", "T5", "T3")
+    y = np.where(t < _TANH_SPLIT, fma(p * c2, c, c), large)
+    return snap(np.where(x32 >= _ZERO, y, -y))
+
+
+def gelu_tanh(x: npt.ArrayLike) -> F32Array:
+    """``x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x**3))) / 2``, any finite x."""
+    x32 = np.asarray(x, dtype=np.float32)
+    a = np.clip(x32, -_GELU_LIMIT, _GELU_LIMIT)
+    return snap(x32 * sigmoid(a * fma(a * a, C["G3"], C["G1"])))
+
+
+def gelu_erf(x: npt.ArrayLike) -> F32Array:
+    """x times the normal distribution function of x, any finite x."""
+    x32 = np.asarray(x, dtype=np.float32)
+    t: F32Array = np.asarray(np.minimum(np.abs(x32), _GELU_LIMIT))
+    e = exp_clamped(snap(np.float32(-0.5) * (t * t)))
+    m: F32Array = t / (np.float32(3.0) + t)
+    q = e * fma(_horner(m, "P7", "P6", "P5", "P4", "P3", "P2", "P1"), m, np.float32(0.5))
+    return snap(x32 * np.where(x32 >= _ZERO, _ONE - q, q))
+
+
+def relu(x: npt.ArrayLike) -> F32Array:
+    """``max(x, +0.0)``."""
+    return np.maximum(np.asarray(x, dtype=np.float32), _ZERO)
+
+
+def relu2(x: npt.ArrayLike) -> F32Array:
+    """The square of relu."""
+    positive = relu(x)
+    return snap(positive * positive)
+
+
+def _horner(x: F32Array, highest: str, *others: str) -> F32Array:
+    """Polynomial in x of named coefficients, the highest first."""
+    p = np.asarray(C[highest])
+    for name in others:
+        p = fma(p, x, C[name])
+    return p
+
+
 def sincos(t: npt.ArrayLike) -> tuple[F32Array, F32Array]:
     """(sin t, cos t) for 0 <= t < 2**20, t in radians."""
     t32 = np.asarray(t, dtype=np.float32)
@@ -95,86 +142,3 @@ def sincos(t: npt.ArrayLike) -> tuple[F32Array, F32Array]:
 def rsqrt(v: npt.ArrayLike) -> F32Array:
     """``1 / sqrt(v)``, two roundings."""
     return np.asarray(_ONE / np.sqrt(np.asarray(v, dtype=np.float32)))
-
-
-def dot8(a: F32Array, b: F32Array) -> F32Array:
-    """Dot product in eight lanes over the last axis (section 4); snapped operands of as many axes, which broadcast.
-
-    Not snapped: the formula that uses it does that.
-    """
-    lanes_a, lanes_b = _lanes(a), _lanes(b)
-    shape = np.broadcast_shapes(lanes_a.shape[1:], lanes_b.shape[1:])
-    acc = np.zeros(shape, dtype=np.float64)
-    product, total = np.empty_like(acc), np.empty_like(acc)
-    with np.errstate(all="ignore"):
-        for step in range(lanes_a.shape[0]):
-            np.multiply(lanes_a[step], lanes_b[step], out=product)
-            fma_snapped(product, acc, total)
-            acc, total = total, acc
-        lanes = acc.astype(np.float32)
-        s = lanes[0:4] + lanes[4:8]
-        t = s[0:2] + s[2:4]
-        return np.asarray(t[0] + t[1])
-
-
-def dot8_matrix(W: F32Array, x: F32Array) -> F32Array:
-    """dot8 of each row of W [R, n] with each vector of x [T, n]: [T, R]."""
-    rows, width, batch = W.shape[0], W.shape[1], x.shape[0]
-    out = np.empty((batch, rows), dtype=np.float32)
-    n_rows = max(1, min(rows, _CHUNK_ELEMS // max(width, 8)))
-    n_batch = max(1, _CHUNK_ELEMS // 8 // n_rows)
-    for r in range(0, rows, n_rows):
-        for t in range(0, batch, n_batch):
-            out[t : t + n_batch, r : r + n_rows] = dot8(W[None, r : r + n_rows], x[t : t + n_batch, None])
-    return out
-
-
-def _lanes(v: F32Array) -> F64Array:
-    """[..., n] as float64 [ceil(n/8), 8, ...]: the last axis cut into eights and zero-padded, in front."""
-    n = v.shape[-1]
-    padded = np.zeros((*v.shape[:-1], -(-n // 8) * 8), dtype=np.float64)
-    padded[..., :n] = v
-    return np.ascontiguousarray(np.moveaxis(padded, -1, 0)).reshape(-1, 8, *v.shape[:-1])
-
-
-def sum_rising(x: F32Array) -> F32Array:
-    """Sum along the last axis in rising index order from +0.0; the axis is removed."""
-    total = np.zeros(x.shape[:-1], dtype=np.float32)
-    for i in range(x.shape[-1]):
-        total = total + x[..., i]
-    return np.asarray(total)
-
-
-def rmsnorm(x: F32Array, weight: F32Array, eps: float) -> F32Array:
-    """``x / sqrt(mean(x**2) + eps) * weight``: x [..., H], weight [H] (section 7, 2.1)."""
-    rn = _ONE / np.float32(x.shape[-1])
-    d = snap(dot8(x, x))
-    inv = rsqrt(d * rn + np.float32(eps))
-    with np.errstate(all="ignore"):
-        return snap(snap(x * inv[..., None]) * weight)
-
-
-def rotate_pairs(x0: F32Array, x1: F32Array, sin: F32Array, cos: F32Array) -> tuple[F32Array, F32Array]:
-    """The pairs (x0, x1) turned by the angle of sin and cos (section 7, 2.3)."""
-    return snap(fma(-x1, sin, snap(x0 * cos))), snap(fma(x0, sin, snap(x1 * cos)))
-
-
-def softmax_numerators(z: F32Array, valid: npt.NDArray[np.bool_]) -> F32Array:
-    """``exp(max(snap(z - max z), -28))`` over the last axis, 0 where not valid; one at least is valid."""
-    m = np.where(valid, z, -np.inf).max(axis=-1, keepdims=True).astype(np.float32)
-    difference = np.where(valid, z, m) - m
-    return np.where(valid, exp_clamped(snap(difference)), _ZERO)
-
-
-def weighted_sum(weights: F32Array, values: F32Array) -> F32Array:
-    """``o = fma(w[t], v[t], o)`` from +0.0, t rising, then snap: weights [..., t], values [..., t, n]: [..., n]."""
-    shape = np.broadcast_shapes(weights.shape[:-1], values.shape[:-2])
-    acc = np.zeros((*shape, values.shape[-1]), dtype=np.float64)
-    product, total = np.empty_like(acc), np.empty_like(acc)
-    weights64, values64 = weights.astype(np.float64), values.astype(np.float64)
-    with np.errstate(all="ignore"):
-        for t in range(weights.shape[-1]):
-            np.multiply(weights64[..., t, None], values64[..., t, :], out=product)
-            fma_snapped(product, acc, total)
-            acc, total = total, acc
-        return snap(acc.astype(np.float32))

@@ -12,7 +12,8 @@ from colibri.numerics import AMAX_ZERO_BITS
 from colibri.quantise import Stored
 
 from .fma import F32Array, F64Array, fma
-from .functions import amax_bits, dot8_matrix, rint, snap
+from .functions import amax_bits, rint, snap
+from .vectors import dot8_matrix
 
 _127 = np.float32(127.0)
 _ONE = np.float32(1.0)
@@ -58,6 +59,20 @@ def quantise(x: F32Array, group: int = 0) -> QuantisedVectors:
 def activation_group(weight: Stored) -> int:
     """The group in which a product with an integer `weight` quantises its vector: only q8:G has one."""
     return weight.format.group if weight.format.kind == "q8" else 0
+
+
+def rows_of(weight: Stored, rows: slice | npt.NDArray[np.int64]) -> Stored:
+    """The matrix of some rows of a matrix."""
+    data = weight.data[rows]
+    return Stored(
+        weight.name,
+        weight.format,
+        len(data),
+        weight.cols,
+        data,
+        None if weight.scales is None else weight.scales[rows],
+        None if weight.multipliers is None else weight.multipliers[rows],
+    )
 
 
 def matmul(weight: Stored, x: F32Array) -> F32Array:

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from colibri.axes import Attention, Convolution, Ffn, LatentAttention, Layer, Mixer
 from colibri.model import ModelConfig
 
 Values = npt.NDArray[Any]
@@ -33,15 +35,41 @@ def trace_names(config: ModelConfig) -> list[TraceName]:
     """All tensors of one position, in stage order, layers and slots unrolled."""
     names = [TraceName(None, "embed", None)]
     for n, layer in enumerate(config.layers):
-        router = layer.ffn.router
-        single = ["attn_norm", "q", "k", "v", "q_rope", "k_rope", "attn", "attn_out", "attn_residual", "ffn_norm"]
-        if router is not None:
-            single += ["router", "expert_ids", "expert_weights"]
-        names += [TraceName(n, tensor, None) for tensor in single]
-        for slot in range(1 if router is None else router.top_k):
-            names += [TraceName(n, tensor, slot) for tensor in ("gate", "up", "act", "down")]
-        names.append(TraceName(n, "ffn_residual", None))
+        names += [TraceName(n, tensor, slot) for tensor, slot in _layer_names(layer)]
     return [*names, TraceName(None, "final_norm", None), TraceName(None, "logits", None)]
+
+
+def _layer_names(layer: Layer) -> Iterator[tuple[str, int | None]]:
+    for norm in ("attn_norm", "attn_post_norm", "ffn_norm", "ffn_post_norm"):
+        if norm == "attn_post_norm":
+            yield from ((tensor, None) for tensor in _mixer_names(layer.mixer))
+        if norm == "ffn_post_norm":
+            yield from _ffn_names(layer.ffn)
+        if getattr(layer, norm) is not None:
+            yield norm, None
+        if norm.endswith("post_norm"):
+            yield norm.replace("post_norm", "residual"), None
+
+
+def _mixer_names(mixer: Mixer) -> list[str]:
+    match mixer:
+        case Attention():
+            routed = ["attn_router", "attn_expert_ids", "attn_expert_weights"] if mixer.router is not None else []
+            return [*routed, "q", "k", "v", "q_rope", "k_rope", "attn", *["attn_gate"] * mixer.gate, "attn_out"]
+        case LatentAttention():
+            low_rank = ["q_a"] if mixer.q_rank is not None else []
+            return [*low_rank, "q", "kv_a", "q_rope", "k_rope", "attn", "v_up", "attn_out"]
+        case Convolution():
+            return ["conv_in", "conv", "attn_out"]
+
+
+def _ffn_names(ffn: Ffn) -> Iterator[tuple[str, int | None]]:
+    slots = 1
+    if ffn.router is not None:
+        yield from ((tensor, None) for tensor in ("router", "expert_ids", "expert_weights"))
+        slots = ffn.router.top_k + (ffn.shared is not None)
+    for slot in range(slots):
+        yield from ((tensor, slot) for tensor in ("gate", "up", "act", "down")[not ffn.gated :])
 
 
 def crc32(values: Values) -> int:

@@ -1,17 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The supported model families: one file each, and one line here."""
+"""The supported model families: one file each, and one name here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from colibri.errors import CheckpointError, UsageError
-from colibri.importers.families import llama, mistral, mixtral
+from colibri.importers.families import (
+    afmoe,
+    dbrx,
+    deepseek,
+    ernie,
+    glm4,
+    gpt_oss,
+    granite,
+    hunyuan,
+    jetmoe,
+    lfm2,
+    llama,
+    llama4,
+    llama_moe,
+    minimax,
+    mistral,
+    mixtral,
+    olmoe,
+    phimoe,
+    qwen2,
+    qwen_moe,
+)
 from colibri.importers.families.family import Family
 from colibri.importers.strict_json import Json
 from colibri.importers.text import described, quoted
 
-FAMILIES: dict[str, Family] = {f.name: f for f in (llama.FAMILY, mistral.FAMILY, mixtral.FAMILY)}
+FAMILIES: dict[str, Family] = {
+    f.name: f
+    for f in (
+        *(llama.FAMILY, mistral.FAMILY, qwen2.QWEN2, qwen2.QWEN3),
+        *(mixtral.FAMILY, qwen_moe.QWEN2_MOE, qwen_moe.QWEN3_MOE, olmoe.OLMOE, olmoe.FLEX_OLMO),
+        *(deepseek.V1, deepseek.V2, deepseek.V3, granite.PLAIN, granite.SHARED, phimoe.FAMILY, gpt_oss.FAMILY),
+        *(llama4.FAMILY, lfm2.FAMILY, ernie.FAMILY, glm4.FAMILY, minimax.FAMILY, afmoe.FAMILY, hunyuan.FAMILY),
+        *(dbrx.FAMILY, jetmoe.FAMILY, llama_moe.FAMILY),
+    )
+}
 
 
 def find_family(where: str, config: Mapping[str, Json], name: str | None) -> Family:
@@ -23,7 +53,12 @@ def find_family(where: str, config: Mapping[str, Json], name: str | None) -> Fam
     known = ", ".join(FAMILIES)
     if name is not None:
         if name not in FAMILIES:
-            raise UsageError("--family", expected=f"one of {known}", got=quoted(name), hint="see the list of families")
+            raise UsageError(
+                "--family",
+                expected=f"a .toml file or one of {known}",
+                got=quoted(name),
+                hint="docs/FAMILIES.md says which is which",
+            )
         return FAMILIES[name]
     model_type, architectures = config.get("model_type"), config.get("architectures")
     named = architectures if isinstance(architectures, list) else []
@@ -31,6 +66,7 @@ def find_family(where: str, config: Mapping[str, Json], name: str | None) -> Fam
         found = next((f for f in FAMILIES.values() if set(f.architectures) & {str(a) for a in named}), None)
     else:
         found = FAMILIES.get(model_type) if isinstance(model_type, str) else None
+        found = found or next((f for f in FAMILIES.values() if f.nested and f.nested[0] == model_type), None)
     if found is None:
         raise CheckpointError(
             f"{where}: model_type",

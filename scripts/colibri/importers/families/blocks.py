@@ -1,46 +1,106 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Feed-forward blocks as checkpoints store them: one dense block, or experts apart or stacked."""
+"""Experts as checkpoints store them: apart, or stacked into one tensor."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
-from colibri.importers.bind import Part
+from colibri.errors import CheckpointError
+from colibri.importers.bind import Index, Part, Sources
 from colibri.model import ModelConfig
 
 # Names of gate, up and down: Mixtral's own, and those of the families after it.
 _EXPERT_NAMES = (("w1", "w3", "w2"), ("gate_proj", "up_proj", "down_proj"))
 
 
-def bind_dense(config: ModelConfig, n: int, _names: Collection[str]) -> Iterator[Part]:
-    """``mlp.gate_proj [width, H]``, ``mlp.up_proj [width, H]``, ``mlp.down_proj [H, width]``."""
-    h, width = config.hidden_size, config.layers[n].ffn.width
-    target, source = f"layers.{n}.ffn.", f"model.layers.{n}.mlp."
-    yield Part(target + "gate.weight", source + "gate_proj.weight", (width, h))
-    yield Part(target + "up.weight", source + "up_proj.weight", (width, h))
-    yield Part(target + "down.weight", source + "down_proj.weight", (h, width))
-
-
-def bind_experts(config: ModelConfig, n: int, module: str, names: Collection[str]) -> Iterator[Part]:
+def bind_experts(config: ModelConfig, n: int, module: str, sources: Sources) -> Iterator[Part]:
     """Bind the experts under `module` of layer n, in whichever layout the checkpoint has.
 
-    apart    ``experts.J.w1.weight [width, H]``, w3 the same, ``w2 [H, width]``; or with the names of dense blocks
-    stacked  ``experts.gate_up_proj [E, 2 width, H]``, gate rows first; ``experts.down_proj [E, H, width]``
+    apart    ``MODULE.J.w1.weight [width, H]``, w3 the same, ``w2 [H, width]``; or with the names of dense blocks
+    stacked  ``MODULE.gate_up_proj [E, 2 width, H]``, gate rows first; ``MODULE.down_proj [E, H, width]``
+    merged   ``MODULE.w1.weight [E, width, H]`` or ``[E, H, width]``, as its sizes say; w3 and w2 the same
+    """
+    h, ffn = config.hidden_size, config.layers[n].ffn
+    assert ffn.router is not None
+    if f"{module}.gate_up_proj" in sources:
+        yield from bind_stacked(config, n, f"{module}.gate_up_proj", f"{module}.down_proj")
+        return
+    if f"{module}.w1.weight" in sources:
+        yield from _bind_merged(config, n, module, sources)
+        return
+    own = next(
+        (t for t in _EXPERT_NAMES if any(f"{module}.0.{name}.weight" in sources for name in t)), _EXPERT_NAMES[0]
+    )
+    gate, up, down = own
+    for j in range(ffn.router.n_experts):
+        target = f"layers.{n}.experts.{j}."
+        yield Part(target + "gate.weight", f"{module}.{j}.{gate}.weight", (ffn.width, h))
+        yield Part(target + "up.weight", f"{module}.{j}.{up}.weight", (ffn.width, h))
+        yield Part(target + "down.weight", f"{module}.{j}.{down}.weight", (h, ffn.width))
+
+
+def bind_stacked(
+    config: ModelConfig,
+    n: int,
+    gate_up: str,
+    down: str,
+    *,
+    transposed: bool = False,
+    interleaved: bool = False,
+) -> Iterator[Part]:
+    """Bind the experts of layer n from two tensors, ``gate_up [E, 2 width, H]`` and ``down [E, H, width]``.
+
+    transposed   they are ``[E, H, 2 width]`` and ``[E, width, H]``
+    interleaved  gate and up alternate; otherwise gate is the first half
     """
     h, ffn = config.hidden_size, config.layers[n].ffn
     assert ffn.router is not None
     n_experts, width = ffn.router.n_experts, ffn.width
-    source = f"model.layers.{n}.{module}.experts."
-    is_stacked = source + "gate_up_proj" in names
-    gate, up, down = _EXPERT_NAMES[source + "0.gate_proj.weight" in names]
+    both = (n_experts, h, 2 * width) if transposed else (n_experts, 2 * width, h)
+    out = (n_experts, width, h) if transposed else (n_experts, h, width)
     for j in range(n_experts):
         target = f"layers.{n}.experts.{j}."
-        if is_stacked:
-            both = (source + "gate_up_proj", (n_experts, 2 * width, h))
-            yield Part(target + "gate.weight", *both, (j, slice(0, width)))
-            yield Part(target + "up.weight", *both, (j, slice(width, 2 * width)))
-            yield Part(target + "down.weight", source + "down_proj", (n_experts, h, width), (j,))
-        else:
-            yield Part(target + "gate.weight", f"{source}{j}.{gate}.weight", (width, h))
-            yield Part(target + "up.weight", f"{source}{j}.{up}.weight", (width, h))
-            yield Part(target + "down.weight", f"{source}{j}.{down}.weight", (h, width))
+        for name, rows in zip(("gate", "up"), halves(width, interleaved=interleaved), strict=True):
+            index: Index = (j, slice(None), rows) if transposed else (j, rows)
+            yield Part(f"{target}{name}.weight", gate_up, both, index, transposed)
+        yield Part(target + "down.weight", down, out, (j,), transposed)
+
+
+def halves(width: int, *, interleaved: bool = False) -> tuple[slice, slice]:
+    """Return where gate and up are along an axis of ``2 * width``."""
+    if interleaved:
+        return slice(0, None, 2), slice(1, None, 2)
+    return slice(0, width), slice(width, 2 * width)
+
+
+def _bind_merged(config: ModelConfig, n: int, module: str, sources: Sources) -> Iterator[Part]:
+    h, ffn = config.hidden_size, config.layers[n].ffn
+    assert ffn.router is not None
+    for name, source, shape in (
+        ("gate", "w1", (ffn.width, h)),
+        ("up", "w3", (ffn.width, h)),
+        ("down", "w2", (h, ffn.width)),
+    ):
+        whole = f"{module}.{source}.weight"
+        transposed = stacked_is_transposed(whole, sources, shape)
+        stored = shape[::-1] if transposed else shape
+        for j in range(ffn.router.n_experts):
+            target = f"layers.{n}.experts.{j}.{name}.weight"
+            yield Part(target, whole, (ffn.router.n_experts, *stored), (j,), transposed)
+
+
+def stacked_is_transposed(name: str, sources: Sources, shape: tuple[int, int]) -> bool:
+    """Whether a stack of matrices holds each of `shape` with its axes exchanged, by its sizes.
+
+    Raises CheckpointError where they do not tell.
+    """
+    source = sources.get(name)
+    rows, cols = shape
+    if rows == cols and source is not None:
+        raise CheckpointError(
+            source.where,
+            expected=f"matrices whose orientation their sizes tell, or one that is stated for [{rows}, {cols}]",
+            got="as many rows as columns: either orientation fits",
+            hint="describe the layout in a family file, with transposed = true or false (docs/FAMILIES.md)",
+        )
+    return source is not None and source.shape[1:] == (cols, rows)

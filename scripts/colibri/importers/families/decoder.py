@@ -1,23 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the decoders of the Llama line have in common: config keys, and the names around the feed-forward."""
+"""What decoder configs have in common: sizes, norms, heads, the kinds of layers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
-from colibri.importers.bind import Copy, Part
+from colibri.axes import Activation, Attention, Layer, Norm, Rope
 from colibri.importers.config import ConfigReader
-from colibri.importers.rope_config import inverse_frequencies
+from colibri.importers.limits import MAX_LAYERS, MAX_POSITIONS, MAX_ROW_ELEMS, MAX_VOCAB, MIN_NORM_EPS
 from colibri.importers.strict_json import Json
-from colibri.model import Attention, Ffn, Layer, ModelConfig, Rope
-
-MAX_ROW_ELEMS = 65536  # docs/NUMERICS: int32 accumulators hold the sum of a row of int8 products
-MAX_POSITIONS = 2**24  # up to there float32 holds every position exactly
-MIN_NORM_EPS = 2.0**-40  # smaller values are zero in the engine's arithmetic
-MAX_LAYERS = 65536
-MAX_VOCAB = 2**31 - 1
+from colibri.model import ModelConfig
 
 # Of every configuration class below, and of the base class they share.
 COMMON_DEFAULTS: dict[str, Json] = {
@@ -25,73 +20,58 @@ COMMON_DEFAULTS: dict[str, Json] = {
     "hidden_size": 4096,
     "num_hidden_layers": 32,
     "num_attention_heads": 32,
+    "num_key_value_heads": None,
     "head_dim": None,
     "hidden_act": "silu",
+    "rms_norm_eps": 1e-6,
     "rope_theta": 10000.0,
     "bos_token_id": 1,
     "eos_token_id": 2,
     "tie_word_embeddings": False,
     "attention_bias": False,
-    "mlp_bias": False,
+}
+_ACTIVATIONS: dict[str, Activation] = {
+    "silu": "silu",
+    "swish": "silu",
+    "gelu": "gelu_erf",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+    "relu2": "relu2",
 }
 
 
-def read_decoder(config: ConfigReader, family: str, ffn: Ffn, window: int | None = None) -> ModelConfig:
-    """Axes of a decoder with grouped-query attention whose layers are all alike; raises CheckpointError."""
-    hidden = config.integer("hidden_size", 1, MAX_ROW_ELEMS)
-    vocab = config.integer("vocab_size", 1, MAX_VOCAB)
-    for key in ("attention_bias", "mlp_bias"):
-        if config.flag(key):
-            raise config.error(key, "false: biases are not supported yet", hint="use a checkpoint without biases")
-    head_dim = _head_dim(config, hidden)
-    bos = config.ids("bos_token_id", vocab)
-    if len(bos) > 1:
-        raise config.error("bos_token_id", "one token id")
-    inv_freq = inverse_frequencies(config, head_dim)
-    attention = Attention(
-        n_heads=config.integer("num_attention_heads", 1, MAX_ROW_ELEMS),
-        n_kv_heads=_kv_heads(config),
-        head_dim=head_dim,
-        scale=float(np.float32(head_dim**-0.5)),
-        rope=Rope("half", tuple(float(f) for f in inv_freq)),
-        window=window,
-    )
-    if attention.n_heads * head_dim > MAX_ROW_ELEMS:
-        raise config.error("num_attention_heads", f"at most {MAX_ROW_ELEMS} elements in all heads")
-    return ModelConfig(
-        family=family,
-        vocab_size=vocab,
-        hidden_size=hidden,
-        max_seq=config.integer("max_position_embeddings", 1, MAX_POSITIONS),
-        norm_eps=float(np.float32(config.number("rms_norm_eps", MIN_NORM_EPS, 1.0))),
-        tied_head=config.flag("tie_word_embeddings"),
-        layers=(Layer(attention, ffn),) * config.integer("num_hidden_layers", 1, MAX_LAYERS),
-        bos_id=bos[0] if bos else None,
-        eos_ids=config.ids("eos_token_id", vocab),
-    )
+def f32(value: float) -> float:
+    """Round to float32, as the axes hold it."""
+    return float(np.float32(value))
 
 
-def read_width(config: ConfigReader) -> int:
-    """Return the feed-forward's width; refuses an activation other than SiLU."""
-    if config.text("hidden_act") not in ("silu", "swish"):
-        raise config.error("hidden_act", "'silu'", hint="this activation is not supported yet")
-    return config.integer("intermediate_size", 1, MAX_ROW_ELEMS)
+def read_hidden(config: ConfigReader) -> int:
+    """Return the width of the residual stream."""
+    return config.integer("hidden_size", 1, MAX_ROW_ELEMS)
 
 
-def read_window(config: ConfigReader) -> int | None:
-    """Return the sliding window all layers share, None for none."""
-    window = config.optional_integer("sliding_window", 1, MAX_VOCAB)
-    kinds = config.get("layer_types")
-    if kinds is not None and (
-        not isinstance(kinds, list)
-        or any(kind != ("sliding_attention" if window else "full_attention") for kind in kinds)
-    ):
-        raise config.error("layer_types", "the same attention in all layers, sliding where sliding_window is set")
-    return window
+def read_width(config: ConfigReader, key: str = "intermediate_size") -> int:
+    """Return the width of a feed-forward block."""
+    return config.integer(key, 1, MAX_ROW_ELEMS)
 
 
-def _head_dim(config: ConfigReader, hidden: int) -> int:
-    head_dim = config.optional_integer("head_dim", 1, MAX_ROW_ELEMS)
+def read_activation(config: ConfigReader, key: str = "hidden_act") -> Activation:
+    """Return the feed-forward's activation."""
+    name = config.text(key)
+    if name not in _ACTIVATIONS:
+        raise config.error(key, f"one of {', '.join(_ACTIVATIONS)}", hint="this activation is not supported")
+    return _ACTIVATIONS[name]
+
+
+def read_norm(config: ConfigReader, key: str = "rms_norm_eps") -> Norm:
+    """Return the RMS norm all layers share."""
+    return Norm(f32(config.number(key, MIN_NORM_EPS, 1.0)))
+
+
+def read_head_dim(config: ConfigReader) -> int:
+    """Return a head's dimensions: head_dim, or the hidden size over the heads."""
+    hidden, head_dim = read_hidden(config), config.optional_integer("head_dim", 1, MAX_ROW_ELEMS)
     if head_dim is None:
         n_heads = config.integer("num_attention_heads", 1, MAX_ROW_ELEMS)
         if hidden % n_heads:
@@ -102,8 +82,23 @@ def _head_dim(config: ConfigReader, hidden: int) -> int:
     return head_dim
 
 
-def _kv_heads(config: ConfigReader) -> int:
+def read_attention(config: ConfigReader, rope: Rope | None, *, scale: float | None = None, **axes: Any) -> Attention:
+    """Return grouped-query attention; `axes` are Attention's own. The scale is head_dim ** -0.5 unless given."""
+    head_dim = read_head_dim(config)
     n_heads = config.integer("num_attention_heads", 1, MAX_ROW_ELEMS)
+    if n_heads * head_dim > MAX_ROW_ELEMS:
+        raise config.error("num_attention_heads", f"at most {MAX_ROW_ELEMS} elements in all heads")
+    return Attention(
+        n_heads=n_heads,
+        n_kv_heads=_kv_heads(config, n_heads),
+        head_dim=head_dim,
+        scale=f32(head_dim**-0.5 if scale is None else scale),
+        rope=rope,
+        **axes,
+    )
+
+
+def _kv_heads(config: ConfigReader, n_heads: int) -> int:
     n_kv_heads = config.optional_integer("num_key_value_heads", 1, n_heads)
     if n_kv_heads is None:
         return n_heads
@@ -112,30 +107,62 @@ def _kv_heads(config: ConfigReader) -> int:
     return n_kv_heads
 
 
-FfnBindings = Callable[[ModelConfig, int, Collection[str]], Iterator[Part]]
+def read_window(config: ConfigReader, key: str = "sliding_window") -> int | None:
+    """Return a sliding window, None for none."""
+    return config.optional_integer(key, 1, MAX_VOCAB)
 
 
-def bind_decoder(config: ModelConfig, names: Collection[str], ffn: FfnBindings) -> Iterator[Part | Copy]:
-    """Where the tensors of a Llama-like decoder are; `ffn` says it for the feed-forward of a layer."""
-    embedding = (config.vocab_size, config.hidden_size)
-    yield Part("embed.weight", "model.embed_tokens.weight", embedding)
-    for n in range(len(config.layers)):
-        yield from _bind_attention(config, n)
-        yield from ffn(config, n, names)
-    yield Part("final_norm.weight", "model.norm.weight", (config.hidden_size,))
-    if not config.tied_head:
-        yield Part("head.weight", "lm_head.weight", embedding)
-    elif "lm_head.weight" in names:
-        yield Copy("embed.weight", "lm_head.weight", embedding)
+def read_n_layers(config: ConfigReader) -> int:
+    """Return the number of layers."""
+    return config.integer("num_hidden_layers", 1, MAX_LAYERS)
 
 
-def _bind_attention(config: ModelConfig, n: int) -> Iterator[Part]:
-    a, h = config.layers[n].attention, config.hidden_size
-    n_q, n_kv = a.n_heads * a.head_dim, a.n_kv_heads * a.head_dim
-    target, source = f"layers.{n}.", f"model.layers.{n}."
-    yield Part(target + "attn_norm.weight", source + "input_layernorm.weight", (h,))
-    yield Part(target + "attn.q.weight", source + "self_attn.q_proj.weight", (n_q, h))
-    yield Part(target + "attn.k.weight", source + "self_attn.k_proj.weight", (n_kv, h))
-    yield Part(target + "attn.v.weight", source + "self_attn.v_proj.weight", (n_kv, h))
-    yield Part(target + "attn.o.weight", source + "self_attn.o_proj.weight", (h, n_q))
-    yield Part(target + "ffn_norm.weight", source + "post_attention_layernorm.weight", (h,))
+def read_kinds(config: ConfigReader, allowed: Iterable[str], default: Callable[[int], str]) -> list[str]:
+    """Return each layer's kind: the list layer_types, or the family's rule where there is none."""
+    n_layers, known = read_n_layers(config), tuple(allowed)
+    listed = config.list_of("layer_types", str, n_layers, "names of kinds of layers")
+    kinds = [default(n) for n in range(n_layers)] if listed is None else [str(kind) for kind in listed]
+    for kind in kinds:
+        if kind not in known:
+            raise config.error("layer_types", f"names among {', '.join(known)}", repr(kind))
+    return kinds
+
+
+def read_windows(config: ConfigReader, default: Callable[[int, int | None], bool]) -> list[int | None]:
+    """Return each layer's window; `default` says of a layer and sliding_window whether it slides without layer_types."""
+    window = read_window(config)
+    kinds = read_kinds(
+        config,
+        ("full_attention", "sliding_attention"),
+        lambda n: "sliding_attention" if default(n, window) else "full_attention",
+    )
+    if window is None and "sliding_attention" in kinds:
+        raise config.error("sliding_window", "a number, as layer_types has sliding layers")
+    return [window if kind == "sliding_attention" else None for kind in kinds]
+
+
+def read_model(
+    config: ConfigReader, family: str, layers: Iterable[Layer], final_norm: Norm, **axes: Any
+) -> ModelConfig:
+    """Return the whole; `axes` are ModelConfig's own and win over the config's keys."""
+    vocab = config.integer("vocab_size", 1, MAX_VOCAB)
+    bos = config.ids("bos_token_id", vocab)
+    if len(bos) > 1:
+        raise config.error("bos_token_id", "one token id")
+    read: dict[str, Any] = {
+        "max_seq": config.integer("max_position_embeddings", 1, MAX_POSITIONS),
+        "tied_head": config.flag("tie_word_embeddings"),
+    }
+    limit = axes.pop("max_positions", None)
+    if limit is not None:
+        read["max_seq"] = min(read["max_seq"], limit)
+    return ModelConfig(
+        family=family,
+        vocab_size=vocab,
+        hidden_size=read_hidden(config),
+        layers=tuple(layers),
+        final_norm=final_norm,
+        bos_id=bos[0] if bos else None,
+        eos_ids=config.ids("eos_token_id", vocab),
+        **{**read, **axes},
+    )

@@ -3,35 +3,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
-from colibri.importers.bind import Copy, Part
+from colibri.axes import Ffn, Layer
+from colibri.importers.bind import Binding, Sources
 from colibri.importers.config import ConfigReader
-from colibri.importers.families.blocks import bind_dense
-from colibri.importers.families.decoder import COMMON_DEFAULTS, bind_decoder, read_decoder, read_width, read_window
+from colibri.importers.families.decoder import (
+    COMMON_DEFAULTS,
+    read_activation,
+    read_attention,
+    read_head_dim,
+    read_model,
+    read_norm,
+    read_width,
+    read_windows,
+)
 from colibri.importers.families.family import Family
-from colibri.model import Ffn, ModelConfig
+from colibri.importers.families.meta import adjacent_in_meta, meta_or
+from colibri.importers.families.names import LLAMA, bind_decoder
+from colibri.importers.rope_config import read_rope
+from colibri.model import ModelConfig
 
 
 def _config(config: ConfigReader) -> ModelConfig:
-    return read_decoder(config, "mistral", Ffn(width=read_width(config)), window=read_window(config))
+    rope = read_rope(config, read_head_dim(config)).rope
+    ffn = Ffn(read_width(config), read_activation(config))
+    norm = read_norm(config)
+    windows = read_windows(config, lambda _, window: window is not None)
+    layers = (Layer(read_attention(config, rope, window=w), ffn, attn_norm=norm, ffn_norm=norm) for w in windows)
+    return read_model(config, "mistral", layers, norm)
 
 
-def _bindings(config: ModelConfig, names: Collection[str]) -> Iterator[Part | Copy]:
-    return bind_decoder(config, names, bind_dense)
+def _bindings(config: ModelConfig, sources: Sources, _reader: ConfigReader) -> Iterator[Binding]:
+    return bind_decoder(config, sources, meta_or(LLAMA, sources))
 
 
 FAMILY = Family(
     name="mistral",
+    title="Mistral",
     architectures=("MistralForCausalLM",),
     defaults={
         **COMMON_DEFAULTS,
         "intermediate_size": 14336,
         "num_key_value_heads": 8,
         "max_position_embeddings": 4096 * 32,
-        "rms_norm_eps": 1e-6,
         "sliding_window": 4096,
     },
     config=_config,
     bindings=_bindings,
+    adapt=adjacent_in_meta,
 )

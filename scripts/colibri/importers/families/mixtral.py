@@ -3,51 +3,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
-from colibri.importers.bind import Copy, Part
+from colibri.axes import Ffn, Layer
+from colibri.importers.bind import Binding, Sources
 from colibri.importers.config import ConfigReader
-from colibri.importers.families.blocks import bind_experts
 from colibri.importers.families.decoder import (
     COMMON_DEFAULTS,
-    MAX_ROW_ELEMS,
-    bind_decoder,
-    read_decoder,
+    read_activation,
+    read_attention,
+    read_head_dim,
+    read_model,
+    read_norm,
     read_width,
-    read_window,
+    read_windows,
 )
 from colibri.importers.families.family import Family
-from colibri.model import Ffn, ModelConfig, Router
+from colibri.importers.families.meta import adjacent_in_meta, meta_or
+from colibri.importers.families.names import LLAMA, Table, bind_decoder
+from colibri.importers.families.routing import read_router
+from colibri.importers.rope_config import read_rope
+from colibri.model import ModelConfig
 
-_MODULES = ("block_sparse_moe", "mlp")  # as published, and as transformers 5 calls it in memory
+TABLE: Table = {  # as published, and as transformers 5 calls it in memory
+    **LLAMA,
+    "router": ("block_sparse_moe.gate", "mlp.gate", "feed_forward.gate"),
+    "experts": ("block_sparse_moe.experts", "mlp.experts", "feed_forward.experts", "feed_forward"),
+}
 
 
 def _config(config: ConfigReader) -> ModelConfig:
-    count = "num_local_experts"
-    if config.has("num_experts"):  # the framework's alias
-        if config.has(count) and config.get(count) != config.get("num_experts"):
-            raise config.error("num_experts", f"the same as {count}")
-        count = "num_experts"
-    n_experts = config.integer(count, 1, MAX_ROW_ELEMS)
-    router = Router(n_experts, config.integer("num_experts_per_tok", 1, n_experts))
-    return read_decoder(config, "mixtral", Ffn(read_width(config), router=router), window=read_window(config))
+    rope = read_rope(config, read_head_dim(config)).rope
+    ffn = Ffn(read_width(config), read_activation(config), router=read_router(config))
+    norm = read_norm(config)
+    windows = read_windows(config, lambda _, window: window is not None)
+    layers = (Layer(read_attention(config, rope, window=w), ffn, attn_norm=norm, ffn_norm=norm) for w in windows)
+    return read_model(config, "mixtral", layers, norm)
 
 
-def _ffn(config: ModelConfig, n: int, names: Collection[str]) -> Iterator[Part]:
-    router = config.layers[n].ffn.router
-    assert router is not None
-    module = _MODULES[f"model.layers.{n}.mlp.gate.weight" in names]
-    shape = (router.n_experts, config.hidden_size)
-    yield Part(f"layers.{n}.router.weight", f"model.layers.{n}.{module}.gate.weight", shape)
-    yield from bind_experts(config, n, module, names)
-
-
-def _bindings(config: ModelConfig, names: Collection[str]) -> Iterator[Part | Copy]:
-    return bind_decoder(config, names, _ffn)
+def _bindings(config: ModelConfig, sources: Sources, _reader: ConfigReader) -> Iterator[Binding]:
+    return bind_decoder(config, sources, meta_or(TABLE, sources))
 
 
 FAMILY = Family(
     name="mixtral",
+    title="Mixtral",
     architectures=("MixtralForCausalLM",),
     defaults={
         **COMMON_DEFAULTS,
@@ -62,4 +62,5 @@ FAMILY = Family(
     },
     config=_config,
     bindings=_bindings,
+    adapt=adjacent_in_meta,
 )

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which axes exclude each other, or do not fit each other's sizes: what docs/NUMERICS.md section 7 gives no arithmetic for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from colibri.axes import Attention, Convolution, Ffn, LatentAttention, Layer, Norm, Rope, Router
+from colibri.model import ModelConfig
+
+MIN_POSITIVE = 2.0**-40
+"""Of a norm's eps and of what weights are divided by: below it NUMERICS section 2 does not hold."""
+
+
+def contradictions(config: ModelConfig) -> Iterator[str]:
+    """What is impossible in a configuration, one sentence each, with its layer."""
+    yield from _norm("final_norm", config.final_norm)
+    for n, layer in enumerate(config.layers):
+        yield from (f"layer {n}: {problem}" for problem in _layer(layer))
+
+
+def _layer(layer: Layer) -> Iterator[str]:
+    for name in ("attn_norm", "ffn_norm", "attn_post_norm", "ffn_post_norm"):
+        yield from _norm(name, getattr(layer, name))
+    match layer.mixer:
+        case Attention():
+            yield from _attention(layer.mixer)
+        case LatentAttention():
+            yield from _norm("latent norm", layer.mixer.norm)
+            yield from _rope(layer.mixer.rope, layer.mixer.rope_dim)
+        case Convolution():
+            if layer.mixer.taps < 1:
+                yield "a convolution without taps"
+    yield from _ffn(layer.ffn)
+
+
+def _norm(name: str, norm: Norm | None) -> Iterator[str]:
+    if norm is None:
+        return
+    if norm.eps < MIN_POSITIVE:
+        yield f"{name}: eps below 2**-40"
+    if norm.bias and not norm.weight:
+        yield f"{name}: a bias without a weight"
+
+
+def _rope(rope: Rope, head_dim: int) -> Iterator[str]:
+    if rope.rotary_dim > head_dim:
+        yield f"rope: {rope.rotary_dim} rotary dimensions in heads of {head_dim}"
+
+
+def _attention(a: Attention) -> Iterator[str]:
+    if a.n_heads % a.n_kv_heads:
+        yield f"attention: {a.n_heads} heads over {a.n_kv_heads} KV heads"
+    if a.window is not None and a.chunk is not None:
+        yield "attention: a window together with chunks"
+    if a.rope is not None:
+        yield from _rope(a.rope, a.head_dim)
+    if a.qk_norm is not None:
+        yield from _norm("qk_norm", a.qk_norm.norm)
+    if a.router is None:
+        return
+    if a.kv_map != "tile" or a.n_heads != a.router.top_k * a.n_kv_heads:
+        yield "mixture of attention: kv_map is not tile with top_k * n_kv_heads heads"
+    for axis in ("qkv_bias", "clip", "qk_norm", "sinks", "gate"):
+        if getattr(a, axis):
+            yield f"mixture of attention together with {axis}"
+    if a.router.side == "input":
+        yield "mixture of attention with weights on the input"
+    yield from _router(a.router)
+
+
+def _router(r: Router) -> Iterator[str]:
+    if not 1 <= r.top_k <= r.n_experts:
+        yield f"router: {r.top_k} of {r.n_experts} experts"
+    if r.method == "sparsemixer":
+        if r.top_k != 2:
+            yield f"router: sparsemixer picks two, not {r.top_k}"
+        plain = Router(r.n_experts, r.top_k)
+        for axis in ("score", "correction", "groups", "weights", "renormalise", "scale"):
+            if getattr(r, axis) != getattr(plain, axis):
+                yield f"router: sparsemixer together with {axis}"
+    if r.renormalise is not None:
+        if r.renormalise.floor < MIN_POSITIVE or r.renormalise.eps < 0:
+            yield "router: renormalise with a floor below 2**-40 or a negative eps"
+        if r.score == "raw" and r.weights == "score":
+            yield "router: raw logits as weights cannot be renormalised, their sum may be 0"
+    if r.groups is not None:
+        yield from _groups(r)
+
+
+def _groups(r: Router) -> Iterator[str]:
+    g = r.groups
+    assert g is not None
+    if g.n_groups < 1 or r.n_experts % g.n_groups or not 1 <= g.top_groups <= g.n_groups:
+        yield f"router: {g.top_groups} of {g.n_groups} groups of {r.n_experts} experts"
+        return
+    size = r.n_experts // g.n_groups
+    if g.score == "top2" and size < 2:
+        yield "router: the two largest of groups of one expert"
+    if g.fill == "excluded" and r.top_k > g.top_groups * size:
+        yield f"router: {r.top_k} experts from {g.top_groups} groups of {size}"
+
+
+def _ffn(f: Ffn) -> Iterator[str]:
+    if f.clamp is not None and not (f.gated and f.activation == "silu"):
+        yield "ffn: a clamp is of a gated silu"
+    if f.router is None:
+        for axis in ("widths", "shared", "output_bias"):
+            if getattr(f, axis):
+                yield f"ffn: {axis} without a router"
+        return
+    if f.widths is not None and (len(f.widths) != f.router.n_experts or max(f.widths) != f.width):
+        yield f"ffn: {len(f.widths)} widths up to {max(f.widths)} of {f.router.n_experts} experts up to {f.width}"
+    yield from _router(f.router)
