@@ -202,6 +202,7 @@
 #define colibri_widen_f32_portable COLIBRI_NAME(widen_f32_portable)
 #define colibri_widen_q4_armv7em COLIBRI_NAME(widen_q4_armv7em)
 #define colibri_widen_q4_armv7m COLIBRI_NAME(widen_q4_armv7m)
+#define colibri_widen_nibbles_mve COLIBRI_NAME(widen_nibbles_mve)
 #define colibri_widen_q4_mve COLIBRI_NAME(widen_q4_mve)
 #define colibri_widen_q4_portable COLIBRI_NAME(widen_q4_portable)
 #define colibri_widen_q8_armv7em COLIBRI_NAME(widen_q8_armv7em)
