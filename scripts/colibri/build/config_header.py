@@ -22,7 +22,8 @@ _FORMAT_MACROS = ("F32", "BF16", "F16", "Q8", "Q8_GROUP", "Q4")
 def config_macros(config: ModelConfig, policy: Policy, layout: ImageLayout, state: StateLayout, kv: Kv) -> list[str]:
     """The lines that define the model: the canonical configuration, which config_hash covers."""
     attention, ffn = config.layers[0].mixer, config.layers[0].ffn
-    assert isinstance(attention, Attention) and attention.rope is not None
+    assert isinstance(attention, Attention)
+    assert attention.rope is not None
     router = ffn.router
     values: dict[str, object] = {
         "FORMAT_VERSION": f"{FORMAT_VERSION}u",

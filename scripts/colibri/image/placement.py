@@ -115,7 +115,8 @@ def lay_out(config: ModelConfig, policy: Policy, expert_align: int, kernels: Ker
 
 def _inv_freq(config: ModelConfig) -> tuple[float, ...]:
     mixer = config.layers[0].mixer
-    assert isinstance(mixer, Attention) and mixer.rope is not None
+    assert isinstance(mixer, Attention)
+    assert mixer.rope is not None
     return mixer.rope.inv_freq
 
 

@@ -72,7 +72,8 @@ def _stored(model: Model, policy: Policy, layout: ImageLayout) -> Iterator[tuple
     for block in layout.blocks:
         if block.name == INV_FREQ:
             mixer = model.config.layers[0].mixer
-            assert isinstance(mixer, Attention) and mixer.rope is not None
+            assert isinstance(mixer, Attention)
+            assert mixer.rope is not None
             values = np.array([mixer.rope.inv_freq], dtype=np.float32)
             yield block, Stored(INV_FREQ, Format("f32"), 1, values.shape[1], values)
         else:

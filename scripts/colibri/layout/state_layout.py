@@ -33,7 +33,8 @@ class StateLayout:
 def state_layout(config: ModelConfig, policy: Policy, kv: Kv, kernels: KernelLayout = PORTABLE) -> StateLayout:
     """Size every buffer of the state; the alignment at the end is counted with the activations."""
     a, f = config.layers[0].mixer, config.layers[0].ffn
-    assert isinstance(a, Attention) and a.rope is not None
+    assert isinstance(a, Attention)
+    assert a.rope is not None
     h, q = pad8(config.hidden_size), pad8(a.n_heads * a.head_dim)
     k, width = a.n_kv_heads * a.head_dim, pad8(f.width)
     scratch = pad8(max(config.max_seq, width + max(width, h), 2 * pad8(k)))
