@@ -3,18 +3,18 @@
 #include "internal.h"
 
 void colibri_matvec(colibri_state_t *state, float *out, const colibri_matrix_t *matrix, const uint8_t *weights, const float *x,
-                    uint32_t x_is_quantised, uint32_t begin, uint32_t end)
+                    uint32_t fresh, uint32_t begin, uint32_t end)
 {
     colibri_vector_t vector = {x, NULL, NULL};
 #if COLIBRI_QUANT_BYTES > 0
-    if (begin == 0 && !x_is_quantised && matrix->dtype >= COLIBRI_Q8) {
+    if (fresh && matrix->dtype >= COLIBRI_Q8) {
         colibri_kernels.quantise_vector(state->quant, state->quant_scales, matrix, x);
     }
     vector.quant = state->quant;
     vector.quant_scales = state->quant_scales;
 #else
     (void)state;
-    (void)x_is_quantised;
+    (void)fresh;
 #endif
     switch (matrix->dtype) {
 #if COLIBRI_USE_F32
@@ -56,3 +56,12 @@ void colibri_matvec(colibri_state_t *state, float *out, const colibri_matrix_t *
         break;
     }
 }
+
+#if COLIBRI_HAS_BIAS
+void colibri_add_bias(float *out, const float *bias, uint32_t begin, uint32_t end)
+{
+    if (bias != NULL) {
+        colibri_kernels.add(out + begin, bias + begin, end - begin);
+    }
+}
+#endif

@@ -9,7 +9,7 @@
 /* The first position is always replayed, also where a damaged vector says it is not: no vector is no pass. */
 static colibri_status replay(const colibri_model_t *model, colibri_state_t *state, float *logits)
 {
-    const uint8_t *ids = model->image + COLIBRI_OFFSET_SELFTEST;
+    const uint8_t *ids = model->image + (size_t)COLIBRI_SELFTEST_AT;
     const uint8_t *crcs = ids + 4u * COLIBRI_SELFTEST_POSITIONS;
     for (uint32_t i = 0; i < COLIBRI_SELFTEST_POSITIONS; i++) {
         int32_t id = (int32_t)colibri_load_u32(ids + 4u * i);

@@ -53,6 +53,7 @@ _MANIFEST_FIELDS: dict[str, type] = {
     "image.sha256": str,
     "plan.ram.parts": dict,
     "plan.offset_table_bytes": int,
+    "plan.extra_axes": int,
     "plan.app_array_bytes": dict,
     "plan.macs_per_token": int,
     "plan.weight_bytes_read_per_token": int,

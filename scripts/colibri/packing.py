@@ -69,8 +69,7 @@ def config_digest(plan: Plan, settings: Settings) -> bytes:
 
 
 def _macros(plan: Plan, settings: Settings) -> list[str]:
-    policy = settings.policy.resolve(plan.config)
-    return config_macros(plan.config, policy, plan.layout, plan.state, settings.kv)
+    return config_macros(plan.config, plan.layout, plan.state, settings.kv)
 
 
 def _manifest(

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from engine_float import K, exp_bits, fma, rint, silu_bits, snap
-from engine_tiny import FIRMWARE, flags_of, tiny_of
+from engine_tiny import FIRMWARE, Gate, flags_of, tiny_of
 
 F = np.float32
 
@@ -86,10 +86,11 @@ def test_sincos(library: ctypes.CDLL) -> None:
 def test_routing(ties: bool, library: ctypes.CDLL) -> None:
     rng = np.random.default_rng(11)
     case = tiny_of("moe_f32").case
+    gate = Gate(router=0)
     for _ in range(3000):
         z = (rng.integers(-2, 3, case.n_experts) if ties else rng.standard_normal(case.n_experts) * 20).astype(F)
         ids, weights = np.zeros(case.top_k, np.int32), np.zeros(case.top_k, F)
-        library.colibri_route(*(ctypes.c_void_p(a.ctypes.data) for a in (ids, weights, z)))
+        library.colibri_route(*(ctypes.c_void_p(a.ctypes.data) for a in (ids, weights, z)), ctypes.byref(gate), None)
         order = np.argsort(-z, kind="stable")[: case.top_k]
         assert list(order) == list(ids)
         a = np.exp(np.maximum(z[order].astype(float) - z[order[0]], -28))

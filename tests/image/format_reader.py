@@ -19,6 +19,14 @@ HEADER = (
     ("directory_entries", "I"), ("dense_offset", "Q"), ("dense_bytes", "Q"), ("dense_crc32", "I"),
     ("directory_crc32", "I"), ("quant", "88s"), ("name", "20s"), ("source_sha256", "32s"), ("header_crc32", "I"),
 )  # fmt: skip
+IN_LAYER = (
+    "attn_norm attn.router.hidden attn.router attn.router.correction attn.q_a attn.q_a_norm attn.q attn.k attn.v attn.kv_a "
+    "attn.kv_a_norm attn.k_up attn.v_up attn.q_norm attn.k_norm attn.sinks attn.gate attn.o conv.in conv.taps conv.out "
+    "attn_post_norm ffn_norm router.hidden router router.correction shared_gate ffn ffn_post_norm"
+)
+KINDS = ("expert", "shared", "dense", "attention")
+ORDER = ("attention", "expert", "shared", "dense")
+BLOCKS = ("experts.{}", "shared", "ffn", "attn.experts.{}")
 ELEMENT_BYTES = {"f32": 4, "bf16": 2, "f16": 2}
 
 
@@ -73,21 +81,20 @@ class Reader:
         values = struct.unpack_from("<" + "".join(code for _, code in HEADER), image)
         self.header: dict[str, Any] = dict(zip((name for name, _ in HEADER), values, strict=True))
         h = self.header
-        assert (h["magic"], h["format_version"], h["kernel_layout"] in LAYOUTS) == (b"COLIBRI\0", 1, True)
+        assert (h["magic"], h["format_version"], h["kernel_layout"] in LAYOUTS) == (b"COLIBRI\0", 2, True)
         assert (h["image_bytes"], len(image) % 4096, h["header_bytes"] % 4096) == (len(image), 0, 0)
         assert h["header_crc32"] == zlib.crc32(image[:252])
         assert h["weights_crc32"] == zlib.crc32(image[h["header_bytes"] :])
         assert h["dense_offset"] == h["header_bytes"]
         dense_end = h["dense_offset"] + h["dense_bytes"]
         assert h["dense_crc32"] == zlib.crc32(image[h["dense_offset"] : dense_end])
-        end = h["directory_offset"] + 16 * h["directory_entries"]
+        end = h["directory_offset"] + 24 * h["directory_entries"]
         directory = image[h["directory_offset"] : end]
         assert h["directory_crc32"] == zlib.crc32(directory)
-        assert h["directory_entries"] == h["n_layers"] * max(h["n_experts"], 1)
         assert h["header_bytes"] == up(end, 4096)
         assert not any(image[end : h["header_bytes"]])
-        self.experts = list(struct.iter_unpack("<QII", directory))
-        for offset, n_bytes, crc in self.experts:
+        self.experts = list(struct.iter_unpack("<QIIHHI", directory))
+        for offset, n_bytes, crc, *_ in self.experts:
             assert offset % 16 == n_bytes % 16 == 0
             assert offset >= dense_end
             assert crc == zlib.crc32(image[offset : offset + n_bytes])
@@ -101,25 +108,42 @@ class Reader:
             cursor = self._put(name, cursor)
         self.selftest = struct.unpack_from("<8i8I", self.image, up(cursor, 16))
         assert up(cursor, 16) + 64 == self.header["dense_offset"] + self.header["dense_bytes"]
-        for i, (offset, n_bytes, _) in enumerate(self.experts):
-            layer, index = divmod(i, max(self.header["n_experts"], 1))
-            block = f"experts.{index}" if self.header["n_experts"] else "ffn"
+        places = [(layer, KINDS.index(kind), index) for layer, kind, index in self._owned()]
+        assert places == [(layer, kind, index) for *_, layer, kind, index in self.experts]
+        for offset, n_bytes, _, layer, kind, index in self.experts:
+            block = BLOCKS[kind].format(index)
             cursor = offset
-            for matrix in ("gate", "up", "down"):
-                cursor = self._put(f"layers.{layer}.{block}.{matrix}.weight", cursor)
+            for name in self._present(f"layers.{layer}.{block}.", "gate up down" if kind != 3 else "q o"):
+                cursor = self._put(name, cursor)
             assert up(cursor, 16) == offset + n_bytes
         for entry in self.manifest["tensors"]:
             block = self.blocks[entry["name"]]
             assert (entry["offset"], entry["bytes"]) == (block.offset, block.bytes), entry["name"]
 
     def dense_order(self) -> list[str]:
-        names = ["embed.weight"]
-        in_layer = ["attn_norm", "attn.q", "attn.k", "attn.v", "attn.o", "ffn_norm"]
-        in_layer += ["router"] * (self.header["n_experts"] > 0)
+        names = self._present("", "embed")
         for layer in range(self.header["n_layers"]):
-            names += [f"layers.{layer}.{name}.weight" for name in in_layer]
-        names += ["final_norm.weight"] + ["head.weight"] * ("head.weight" in self.blocks)
-        return [*names, "rope.inv_freq"]
+            names += self._present(f"layers.{layer}.", IN_LAYER)
+        tables = [name for name in self.blocks if name.startswith(("rope.", "temperature."))]
+        tables.sort(key=lambda name: (name.startswith("temp"), "factor" in name, name))
+        return [*names, *self._present("", "final_norm head"), *tables]
+
+    def _present(self, prefix: str, names: str) -> list[str]:
+        """Of each name what there is, in the order weight, bias, itself."""
+        wanted = [f"{prefix}{name}{what}" for name in names.split() for what in (".weight", ".bias", "")]
+        return [name for name in wanted if name in self.blocks]
+
+    def _owned(self) -> list[tuple[int, str, int]]:
+        """Layer, kind and index of every block that the tensors' names speak of, in the order of section 2."""
+        found = set()
+        for name in self.blocks:
+            parts = name.split(".")
+            for kind, block in zip(KINDS, BLOCKS, strict=True):
+                at = block.removesuffix(".{}").split(".")
+                if parts[2 : 2 + len(at)] == at and len(parts) > 3 + len(at):
+                    index = int(parts[2 + len(at)]) if "experts" in at else 0
+                    found.add((int(parts[1]), ORDER.index(kind), index))
+        return [(layer, ORDER[kind], index) for layer, kind, index in sorted(found)]
 
     def _put(self, name: str, cursor: int) -> int:
         self.blocks[name].offset = up(cursor, 16)

@@ -23,7 +23,7 @@ from image import packs as p
 from . import counts
 
 QUANTS = ("f32", "bf16", "q8", "q8:32", "q4", "q4:row", "default=q8,embedding=f16,experts=q4:128,attention=bf16")
-MODELS = ("mixtral", "mixtral_odd", "mixtral_tied", "llama", "llama_tied_rope3", "mistral_swa", p.DEMO)
+MODELS = ("mixtral_odd", "llama_tied_rope3", "mistral_swa", "gpt_oss", "jetmoe", "deepseek_v2", "lfm2_moe", p.DEMO)
 BOARDS = ("linux-x86_64", "mps2-an385", "mps2-an386", "mps3-an547")
 
 
@@ -50,9 +50,7 @@ def test_flash_by_part(name: str, quant: str) -> None:
             expected[part] = expected.get(part, 0) + size.information
         expected["tables"] += 64  # the self-test's vector
         assert {part: n for part, n in parts.items() if part not in ("header", "padding", "code")} == expected
-        router = plan.config.layers[0].ffn.router
-        n_experts = router.n_experts if router else 1
-        assert parts["header"] == 256 + 16 * len(plan.config.layers) * n_experts
+        assert parts["header"] == 256 + 24 * counts.n_blocks(plan.config)
         assert parts["padding"] >= 0
         assert {n: part.kind for n, part in plan.flash.items()} == {
             n: "bound" if n == "code" else "exact" for n in plan.flash
@@ -89,10 +87,7 @@ def test_ram_by_part(name: str, kv: str) -> None:
     board = load_board("mps3-an547")
     plan = plan_of(name, "q8", kv=kv)
     c = plan.config
-    a = c.layers[0].attention
-    vectors = 2 * len(c.layers) * c.max_seq * a.n_kv_heads
-    row = {"f32": 4 * a.head_dim, "f16": 2 * a.head_dim, "q8": a.head_dim + 4}
-    assert plan.ram["kv_cache"].bytes == vectors * row[kv]
+    assert plan.ram["kv_cache"].bytes == counts.cached_bytes(c, kv)
     assert plan.ram["logits"].bytes == 4 * c.vocab_size
     assert plan.ram["stack"].bytes == board.stack["generate"] + board.stack["fault"]
     assert plan.ram["kv_cache"].bytes + plan.ram["activations"].bytes == plan.state.bytes

@@ -29,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "colibri.quantise": {"errors", *_MODEL},
     "colibri.boards": {"errors", "data"},
     "colibri.folder": {"errors", *_MODEL},
-    "colibri.image": {"errors", *_MODEL, "quantise"},
+    "colibri.image": {"errors", *_MODEL, "quantise", "tables"},
     "colibri.layout": {"errors", *_MODEL, "quantise", "boards", "image", "data"},
     "colibri.audit": {"errors", "boards", "folder"},
     "colibri.build": {*_LEAVES, "quantise", "boards", "image", "layout", "audit", "folder", "output", "data"},

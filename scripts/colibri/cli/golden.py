@@ -11,7 +11,7 @@ import numpy as np
 
 from colibri.cli import options, render, workflow
 from colibri.errors import NegativeVerdict
-from colibri.layout.state_layout import Kv
+from colibri.layout.cache_layout import Kv
 from colibri.model import F32Array
 from colibri_sim.golden import RangeExceeded, Result
 from colibri_sim.prompts import check_ids, parse_ids
@@ -36,9 +36,10 @@ def command(checkpoint: Path, ids: str, quant: str, kv: Kv, as_json: bool, **rea
     tokens = parse_ids(ids, "--ids")
     check_ids(tokens, "--ids", config.vocab_size, config.max_seq)
     values: dict[str, Any] = dict.fromkeys(options.SETTING_NAMES) | {"quant": quant, "kv": kv}
-    policy = options.settings_from(values).policy.resolve(config)
+    settings = options.settings_from(values)
+    policy = settings.policy.resolve(config)
     try:
-        result = golden_model(source.model, config, policy, kv).forward(list(tokens))
+        result = golden_model(source.model, config, policy, settings.kv).forward(list(tokens))
     except RangeExceeded as error:
         raise NegativeVerdict(
             f"{checkpoint}: position {error.position}",

@@ -15,9 +15,12 @@ from colibri.errors import DoesNotFit
 from colibri.image.kernel_layouts import layout_of
 from colibri.image.placement import ImageLayout, lay_out
 from colibri.layout.budget import Budget, budget
+from colibri.layout.kinds import ModelTables
+from colibri.layout.per_token import bytes_read_per_token, macs_per_token
 from colibri.layout.settings import Settings
 from colibri.layout.state_layout import StateLayout, state_layout
 from colibri.layout.statics import app_array_bytes
+from colibri.layout.uses import extra_axes
 from colibri.model import ModelConfig
 
 APP = "generate"
@@ -56,6 +59,7 @@ class Plan:
     flash: dict[str, Part]
     ram: dict[str, Part]
     regions: tuple[RegionUse, ...]
+    table_bytes: int
     macs_per_token: int
     weight_bytes_read_per_token: int
 
@@ -78,7 +82,8 @@ class Plan:
             "ram": _parts_json(self.ram),
             "regions": [vars(r) for r in self.regions],
             "weights_address": self.weights_address,
-            "offset_table_bytes": offset_table_bytes(self.layout, self.config),
+            "offset_table_bytes": self.table_bytes,
+            "extra_axes": extra_axes(self.config),
             "app_array_bytes": app_array_bytes(self.config),
             "macs_per_token": self.macs_per_token,
             "weight_bytes_read_per_token": self.weight_bytes_read_per_token,
@@ -95,7 +100,8 @@ def make_plan(config: ModelConfig, board: Board, settings: Settings) -> Plan:
     bounds = budget(board.name, None, APP)
     region, address = _weights_place(board, layout.image_bytes, settings.weights_address)
     flash = {name: Part(n, "exact") for name, n in layout.part_bytes().items()}
-    flash["code"] = Part(bounds.code_bytes + offset_table_bytes(layout, config), "bound")
+    table_bytes = ModelTables(config, layout, state.cache).bytes
+    flash["code"] = Part(bounds.code_bytes_of(extra_axes(config)) + table_bytes, "bound")
     ram = _ram(config, state, board, bounds)
     return Plan(
         board=board.name,
@@ -108,8 +114,9 @@ def make_plan(config: ModelConfig, board: Board, settings: Settings) -> Plan:
         flash=flash,
         ram=ram,
         regions=_regions(board, region, address, layout, flash, ram),
-        macs_per_token=_macs(config, layout),
-        weight_bytes_read_per_token=_bytes_read(config, layout),
+        table_bytes=table_bytes,
+        macs_per_token=macs_per_token(config, layout),
+        weight_bytes_read_per_token=bytes_read_per_token(config, layout),
     )
 
 
@@ -125,11 +132,6 @@ def require_fit(plan: Plan, board: Board, settings: Settings) -> None:
         got=f"{worst.used:,} bytes, {worst.used - worst.length:,} too many",
         hint=_remedy(plan.config, board, settings),
     )
-
-
-def offset_table_bytes(layout: ImageLayout, config: ModelConfig) -> int:
-    """Flash of the tables in model_config.h that grow with the model: u32 offsets."""
-    return 4 * (len(layout.experts) + 7 * len(config.layers))
 
 
 def _remedy(config: ModelConfig, board: Board, settings: Settings) -> str:
@@ -197,43 +199,6 @@ def _regions(
             used += sum(part.bytes for part in ram.values())
         uses.append(RegionUse(region.name, region.origin, region.length_bytes, used))
     return tuple(uses)
-
-
-def _active_blocks(config: ModelConfig, layout: ImageLayout) -> list[tuple[str, int]]:
-    """Tensors that one token reads, and how many of each: an expert's matrices count top_k times."""
-    active = []
-    for name in config.tensor_shapes():
-        if name == "embed.weight" and not config.tied_head:
-            continue
-        if ".experts." in name:
-            layer, index = int(name.split(".")[1]), int(name.split(".")[3])
-            router = config.layers[layer].ffn.router
-            assert router is not None
-            if index == 0:
-                active.append((name, router.top_k))
-        else:
-            active.append((name, 1))
-    return active
-
-
-def _macs(config: ModelConfig, layout: ImageLayout) -> int:
-    """Multiply-accumulates of the matrix products of one token, head included; attention over the cache comes on top."""
-    products = [(n, k) for n, k in _active_blocks(config, layout) if layout.by_name[n].part != "norms"]
-    return sum(k * layout.by_name[name].matrix.macs for name, k in products)
-
-
-def _bytes_read(config: ModelConfig, layout: ImageLayout) -> int:
-    """Bytes of weights that one token reads, row padding and scales included: every matrix once, and its embedding row."""
-    embedding = layout.by_name["embed.weight"].matrix
-    row = embedding.row_bytes + embedding.scales_bytes // embedding.rows
-    tables = sum(b.matrix.bytes for b in layout.blocks if b.part == "tables")
-    active = _active_blocks(config, layout)
-    return row + tables + sum(k * _read_bytes(layout, name) for name, k in active)
-
-
-def _read_bytes(layout: ImageLayout, name: str) -> int:
-    matrix = layout.by_name[name].matrix
-    return matrix.data_bytes + matrix.scales_bytes
 
 
 def _parts_json(parts: dict[str, Part]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from colibri.boards import Board
 from colibri.errors import UsageError
-from colibri.layout.state_layout import Kv
+from colibri.layout.cache_layout import Kv
 from colibri.model import ModelConfig
 from colibri.quantise import Policy
 

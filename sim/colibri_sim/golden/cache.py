@@ -38,7 +38,7 @@ class KvCache:
 
     @property
     def limit_bits(self) -> int:
-        """Bits of the least magnitude that cannot be stored: the range check of k and v."""
+        """Bits of the least magnitude that cannot be stored: the range check of keys and values."""
         return F16_LIMIT_BITS if self.kv == "f16" else RANGE_BITS
 
     def append(self, layer: int, position: int, *vectors: F32Array) -> None:

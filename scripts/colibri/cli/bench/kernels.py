@@ -90,7 +90,7 @@ def _config(layout: KernelLayout) -> str:
     config = load(data_path("weights") / "micro-moe").config
     policy = Policy.parse("q8").resolve(config)
     image, state = lay_out(config, policy, 64, layout), state_layout(config, policy, "f32", layout)
-    macros = [line for line in config_macros(config, policy, image, state, "f32") if "COLIBRI_USE_" not in line]
+    macros = [line for line in config_macros(config, image, state, "f32") if "COLIBRI_USE_" not in line]
     macros += [f"#define COLIBRI_USE_{name} 1" for name in _FORMATS]
     return config_header(macros, title="every format", weights_address=0, prefix=None)
 
