@@ -7,12 +7,78 @@
  */
 #include "common/app.h"
 
+#include <colibri/tables.h>
+
 void colibri_bench_begin(void);
 void colibri_bench_end(void);
 
 const colibri_app_kind_t colibri_app_kind = {'B', 0};
 
 static int32_t ids[COLIBRI_MAX_SEQ];
+
+static const char *const stage_names[COLIBRI_N_STAGES] = {
+    [COLIBRI_STAGE_EMBED] = "embed",
+    [COLIBRI_STAGE_ATTN_NORM] = "attn_norm",
+#if COLIBRI_HAS_MIXTURE
+#if COLIBRI_HAS_ROUTER_HIDDEN
+    [COLIBRI_STAGE_ATTN_ROUTER_HIDDEN] = "attn_router_hidden",
+#endif
+    [COLIBRI_STAGE_ATTN_ROUTER] = "attn_router",
+#endif
+#if COLIBRI_HAS_Q_RANK
+    [COLIBRI_STAGE_Q_A] = "q_a",
+#endif
+#if COLIBRI_HAS_ATTENTION || COLIBRI_HAS_LATENT
+    [COLIBRI_STAGE_Q] = "q",
+    [COLIBRI_STAGE_K] = "k",
+#endif
+#if COLIBRI_HAS_ATTENTION
+    [COLIBRI_STAGE_V] = "v",
+#endif
+#if COLIBRI_HAS_ATTENTION || COLIBRI_HAS_LATENT
+    [COLIBRI_STAGE_ROPE] = "rope",
+#endif
+#if COLIBRI_HAS_LATENT
+    [COLIBRI_STAGE_K_UP] = "k_up",
+#endif
+#if COLIBRI_HAS_ATTENTION || COLIBRI_HAS_LATENT
+    [COLIBRI_STAGE_ATTENTION] = "attention",
+#endif
+#if COLIBRI_HAS_LATENT
+    [COLIBRI_STAGE_V_UP] = "v_up",
+#endif
+#if COLIBRI_HAS_ATTN_GATE
+    [COLIBRI_STAGE_ATTN_GATE] = "attn_gate",
+#endif
+#if COLIBRI_HAS_CONVOLUTION
+    [COLIBRI_STAGE_CONV_IN] = "conv_in",
+    [COLIBRI_STAGE_CONV] = "conv",
+#endif
+    [COLIBRI_STAGE_O] = "o",
+#if COLIBRI_HAS_ATTN_POST_NORM
+    [COLIBRI_STAGE_ATTN_POST_NORM] = "attn_post_norm",
+#endif
+    [COLIBRI_STAGE_ATTN_RESIDUAL] = "attn_residual",
+    [COLIBRI_STAGE_FFN_NORM] = "ffn_norm",
+#if COLIBRI_HAS_EXPERTS
+#if COLIBRI_HAS_ROUTER_HIDDEN
+    [COLIBRI_STAGE_ROUTER_HIDDEN] = "router_hidden",
+#endif
+    [COLIBRI_STAGE_ROUTER] = "router",
+#endif
+#if COLIBRI_HAS_GATE
+    [COLIBRI_STAGE_GATE] = "gate",
+#endif
+    [COLIBRI_STAGE_UP] = "up",
+    [COLIBRI_STAGE_ACT] = "act",
+    [COLIBRI_STAGE_DOWN] = "down",
+#if COLIBRI_HAS_FFN_POST_NORM
+    [COLIBRI_STAGE_FFN_POST_NORM] = "ffn_post_norm",
+#endif
+    [COLIBRI_STAGE_FFN_RESIDUAL] = "ffn_residual",
+    [COLIBRI_STAGE_FINAL_NORM] = "final_norm",
+    [COLIBRI_STAGE_HEAD] = "head",
+};
 
 /* Empty, but not to the compiler: each call stays, and nothing moves across it. */
 __attribute__((noinline)) void colibri_bench_begin(void)
@@ -25,6 +91,32 @@ __attribute__((noinline)) void colibri_bench_end(void)
     __asm__ volatile("" ::: "memory");
 }
 
+/* 'W': the layer; attention's multiply-accumulates for each position that it sees, its window and its chunk; the stage's name. */
+static void write_stage(uint32_t stage, uint32_t layer)
+{
+    const char *name = stage_names[stage];
+    uint32_t n_chars = 0;
+    while (name[n_chars] != '\0') {
+        n_chars++;
+    }
+    uint32_t crc = colibri_frame_write_u32(colibri_frame_begin('W', 16 + n_chars), layer);
+    uint32_t macs = 0;
+    uint32_t window = 0;
+    uint32_t chunk = 0;
+#if COLIBRI_HAS_ATTENTION || COLIBRI_HAS_LATENT
+    if (stage == COLIBRI_STAGE_ATTENTION) {
+        const uint32_t kind = COLIBRI_LAYER_KIND(layer);
+        macs = COLIBRI_KIND_N_HEADS(kind) * (COLIBRI_KIND_HEAD_DIM(kind) + COLIBRI_KIND_VALUE_DIM(kind));
+        window = COLIBRI_KIND_WINDOW(kind);
+        chunk = COLIBRI_KIND_CHUNK(kind);
+    }
+#endif
+    crc = colibri_frame_write_u32(crc, macs);
+    crc = colibri_frame_write_u32(crc, window);
+    crc = colibri_frame_write_u32(crc, chunk);
+    colibri_frame_end(colibri_frame_write(crc, name, n_chars));
+}
+
 static colibri_status write_walk(const colibri_model_t *model)
 {
     const colibri_state_header_t *header = &colibri_app_state.header;
@@ -33,8 +125,7 @@ static colibri_status write_walk(const colibri_model_t *model)
         uint32_t stage = header->seq_len == 0 ? (uint32_t)COLIBRI_STAGE_EMBED : header->stage;
         uint32_t layer = header->layer;
         status = colibri_step(model, &colibri_app_state, ids, 1, colibri_app_logits.values, 0);
-        uint32_t crc = colibri_frame_write_u32(colibri_frame_begin('W', 8), stage);
-        colibri_frame_end(colibri_frame_write_u32(crc, layer));
+        write_stage(stage, layer);
     }
     return status == COLIBRI_OK ? colibri_state_init(&colibri_app_state, model) : status;
 }

@@ -12,9 +12,7 @@ All but origin.json is the same on every machine; origin.json is for this one on
 
 from __future__ import annotations
 
-import contextlib
 import json
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -119,17 +117,6 @@ class Folder:
         values = _read_json(self.path / ORIGIN)
         _check_fields(self.path / ORIGIN, values, {name: str})
         return Path(values[name])
-
-    def constants(self) -> dict[str, Any]:
-        """What the engine is compiled against, from model_config.h: names without COLIBRI_, integers and nested lists."""
-        found: dict[str, Any] = {}
-        for name, value in re.findall(
-            r"^#define COLIBRI_(\w+) (.+)$", (self.path / CONFIG).read_text("utf-8"), re.MULTILINE
-        ):
-            numbers = re.sub(r"\b(0x[0-9A-F]+|[0-9]+)u?\b", lambda m: str(int(m[1], 0)), value)
-            with contextlib.suppress(ValueError):  # floats, and the prefix
-                found[name] = json.loads(numbers.replace("{", "[").replace("}", "]"))
-        return found
 
     def tokenizer_json(self) -> bytes | None:
         """The tokenizer, where the checkpoint had one."""

@@ -10,7 +10,6 @@ from typing import Literal
 import numpy as np
 
 from colibri.errors import NoVerdict
-from colibri_sim.operators import STAGES
 from colibri_sim.qemu.frames import Walk
 from colibri_sim.qemu.tracer import Window
 
@@ -29,7 +28,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Difference:
-    """The first place where a prompt parts from prompt 0: the stage that executed, or accessed, something else."""
+    """The first place where a prompt parts from prompt 0: the stage that executed, or accessed, something else, or the walk behind it."""
 
     position: int
     prompt: int
@@ -99,4 +98,4 @@ def _difference(position: int, prompt: int, first: Window, other: Window, walk: 
     late = next((i for i, (a, b) in enumerate(both) if a != b), len(walk))
     code_differs = first.code != other.code if late == len(walk) else first.stages[late][0] != other.stages[late][0]
     step = walk[max(late - 1, 0)]
-    return Difference(position, prompt, STAGES[step.stage], step.layer, "instructions" if code_differs else "addresses")
+    return Difference(position, prompt, step.stage, step.layer, "instructions" if code_differs else "addresses")

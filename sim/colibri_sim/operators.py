@@ -15,13 +15,8 @@ from colibri.errors import NoVerdict
 from colibri_sim.qemu.counter import Event
 from colibri_sim.qemu.frames import Walk
 
-__all__ = ["BEGIN", "END_OF_TOKEN", "STAGES", "WALK", "Token", "attribute"]
+__all__ = ["BEGIN", "END_OF_TOKEN", "WALK", "Token", "attribute"]
 
-STAGES = (
-    *("embed", "attn_norm", "q", "k", "v", "rope", "attention", "o", "attn_residual", "ffn_norm", "router"),
-    *("gate", "up", "act", "down", "ffn_residual", "final_norm", "head"),
-)
-"""In the order of state.h."""
 WALK = "walk"
 """What is outside every stage: the call, its checks, and the walk from stage to stage."""
 OUTSIDE_LAYERS = ("embed", "final_norm", "head", WALK)
@@ -55,7 +50,7 @@ def attribute(
 
 
 def _token(events: Sequence[Event], walk: Sequence[Walk], stage_run: str, run_slice: str) -> Token:
-    operators = dict.fromkeys([*(STAGES[step.stage] for step in walk), WALK], 0)
+    operators = dict.fromkeys([*(step.stage for step in walk), WALK], 0)
     layers = [0] * (1 + max(step.layer for step in walk))
     n_stages = sum(name == stage_run for name, _ in events)
     if n_stages != len(walk):
@@ -68,8 +63,8 @@ def _token(events: Sequence[Event], walk: Sequence[Walk], stage_run: str, run_sl
         if following != run_slice:
             raise _incomplete("a stage that returns to the walk", f"{following} after {name}")
         step = next(steps)
-        operators[STAGES[step.stage]] += until - at
-        if STAGES[step.stage] not in OUTSIDE_LAYERS:
+        operators[step.stage] += until - at
+        if step.stage not in OUTSIDE_LAYERS:
             layers[step.layer] += until - at
     return Token(events[-1][1] - events[0][1], operators, tuple(layers))
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from cli.command import call
 from colibri.boards import list_boards
-from colibri.cli.options import SETTING_NAMES
+from colibri.cli.options import NO_SETTINGS
 from colibri.cli.workflow import fitting_boards
 from colibri.errors import DoesNotFit
 
@@ -103,7 +103,7 @@ def _name(row: Mapping[str, Any]) -> str:
 
 def _fitting(model: str, quant: str) -> list[str]:
     try:
-        return fitting_boards(ROOT / "weights" / model, dict.fromkeys(SETTING_NAMES) | {"quant": quant})
+        return fitting_boards(ROOT / "weights" / model, NO_SETTINGS | {"quant": quant})
     except DoesNotFit:
         return []
 

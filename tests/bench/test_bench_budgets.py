@@ -58,4 +58,4 @@ def test_the_file_is_what_the_command_writes() -> None:
         assert board in list_boards()
         assert compiler.partition("-")[0] in ("gcc", "llvm")
         assert what == "kernels" or set(figures) <= set(POSITIONS)
-    assert {name.split()[0] for name in table} == set(list_boards())
+    assert {board for board, _, _ in SAMPLE} <= {name.split()[0] for name in table}

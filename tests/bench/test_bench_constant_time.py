@@ -13,7 +13,6 @@ from cli.command import MIXTRAL, ROOT, call, validate
 from colibri.errors import NoVerdict
 from colibri.folder import read_folder
 from colibri_sim.constant_time import Difference, compare
-from colibri_sim.operators import STAGES
 from colibri_sim.qemu.frames import Walk
 from colibri_sim.qemu.tracer import Window, parse
 from verify.mutants import Edits, patched_build
@@ -64,25 +63,25 @@ def test_without_an_fpu_the_spread_is_stated() -> None:
 FAULTS: dict[str, tuple[Edits, str, str]] = {
     "a branch on an activation": (
         {
-            "engine/experts.c": (
-                "    colibri_kernels.swiglu(",
-                '    if (g[1] > 0.0f) __asm__ volatile("nop");\n    colibri_kernels.swiglu(',
+            "engine/block.c": (
+                "    colibri_kernels.swiglu(g, u, n);",
+                '    if (g[1] > 0.0f) __asm__ volatile("nop");\n    colibri_kernels.swiglu(g, u, n);',
             )
         },
         *("act", "instructions"),
     ),
     "a branch on the expert": (
         {
-            "engine/stages.c": (
-                "#if COLIBRI_N_EXPERTS > 0\n    return",
-                "#if COLIBRI_N_EXPERTS > 0\n"
-                '    if (state->expert_ids[state->header.slot] & 1) __asm__ volatile("nop");\n    return',
+            "include/colibri/tables.h": (
+                "    return (uint32_t)state->expert_ids[state->header.slot];",
+                '    if (state->expert_ids[state->header.slot] & 1) __asm__ volatile("nop");\n'
+                "    return (uint32_t)state->expert_ids[state->header.slot];",
             )
         },
-        *("gate", "instructions"),
+        *("router", "instructions"),  # the walk asks for the next stage's size first, and belongs to the stage before
     ),
     "a logit loaded by the expert's number": (
-        {"engine/router.c": ("weights[j] = colibri_from_order_key(best_key)", "weights[j] = logits[ids[j]]")},
+        {"engine/top_k.c": ("chosen[j] = colibri_from_order_key(best_key)", "chosen[j] = values[ids[j]]")},
         *("router", "addresses"),
     ),
     "a table at the token's number": (
@@ -114,7 +113,7 @@ def test_what_depends_on_data_is_seen_and_named(fault: str, tmp_path: Path, monk
     assert "NO" in call("bench", folder, "--constant-time").out
 
 
-WALK = [Walk(STAGES.index(name), layer) for name, layer in (("embed", 0), ("q", 0), ("q", 1))]
+WALK = [Walk(name, layer) for name, layer in (("embed", 0), ("q", 0), ("q", 1))]
 STEADY = Window((("0", "0"), ("1", "1"), ("2", "2")), "3", "3", "a", 10, 4)
 OTHER_ROW = replace(STEADY, raw="b")
 

@@ -97,7 +97,7 @@ BAD = [
     ('cpu = "Cortex-M55"', "cpu = 55", "cpu"),
     ('"arch/mem.c"', '"arch/memory.c"', "sources"),
     ('"arch/mem.c"', '"./mine.c"', "sources"),
-    ('kernels = "portable"', 'kernels = "avx"', "kernels"),
+    ('kernels = "mve"', 'kernels = "avx"', "kernels"),
     ('linker_script = "cortex-m.ld"', 'linker_script = "none.ld"', "linker_script"),
     ('mpu = "v8m"', 'mpu = "mmp"', "mpu"),
     ('mpu = "v8m"', 'mpu = "pmp"', "regions.ddr.origin"),

@@ -9,12 +9,12 @@ import pytest
 
 from colibri.data import data_path
 from colibri.errors import NoVerdict
-from colibri_sim.operators import BEGIN, END_OF_TOKEN, STAGES, attribute
+from colibri_sim.operators import BEGIN, END_OF_TOKEN, attribute
 from colibri_sim.qemu.counter import Event
 from colibri_sim.qemu.frames import Walk
 
 RUN, SLICE = "colibri_stage_run", "run_slice"
-WALK = [Walk(STAGES.index("embed"), 0), Walk(STAGES.index("q"), 0), Walk(STAGES.index("q"), 1)]
+WALK = [Walk("embed", 0), Walk("q", 0), Walk("q", 1)]
 EVENTS: list[Event] = [
     *((BEGIN, 100), (SLICE, 103), (RUN, 110), (SLICE, 130), (RUN, 131), (SLICE, 231), (RUN, 232), (SLICE, 333)),
     (END_OF_TOKEN, 340),
@@ -25,9 +25,18 @@ def tokens(events: list[Event], n_tokens: int = 1) -> object:
     return attribute(events, WALK, n_tokens, stage_run=RUN, run_slice=SLICE)
 
 
-def test_stages_are_those_of_the_engine_in_its_order() -> None:
-    text = (data_path("firmware") / "include/colibri/state.h").read_text()
-    assert tuple(name.lower() for name in re.findall(r"^    COLIBRI_STAGE_(\w+),", text, re.MULTILINE)) == STAGES
+def test_every_stage_of_the_engine_has_its_name() -> None:
+    firmware = data_path("firmware")
+    stages = re.findall(r"^    COLIBRI_STAGE_(\w+),", (firmware / "include/colibri/state.h").read_text(), re.MULTILINE)
+    named = re.findall(r'\[COLIBRI_STAGE_(\w+)\] = "(\w+)"', (firmware / "apps/bench.c").read_text())
+    assert named == [(stage, stage.lower()) for stage in stages]
+
+
+@pytest.mark.parametrize(
+    ("window", "chunk", "at", "seen"), [(0, 0, 9, 10), (4, 0, 2, 3), (4, 0, 9, 4), (0, 4, 3, 4), (0, 4, 4, 1)]
+)
+def test_attention_sees_what_window_and_chunk_leave(window: int, chunk: int, at: int, seen: int) -> None:
+    assert Walk("attention", 0, 100, window, chunk).attention_macs(at) == 100 * seen
 
 
 def test_instructions_go_to_operators_and_layers() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from cli.command import MIXTRAL, ROOT, call, contents
 from colibri.cli import workflow
-from colibri.cli.options import SETTING_NAMES
+from colibri.cli.options import NO_SETTINGS
 
 LINUX, AN547 = "linux-x86_64", "mps3-an547"
 
@@ -33,7 +33,7 @@ def packs(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 
 def use(checkpoint: Path, board: str, work: Path, **values: object) -> None:
-    with workflow.packed(checkpoint, board, dict.fromkeys(SETTING_NAMES) | values, work) as folder:
+    with workflow.packed(checkpoint, board, NO_SETTINGS | values, work) as folder:
         assert folder.path == work
 
 

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from colibri.boards import list_boards
-from colibri.cli.options import SETTING_NAMES
+from colibri.cli.options import NO_SETTINGS
 from colibri.cli.workflow import fitting_boards
 from colibri.errors import DoesNotFit
 
@@ -51,7 +51,7 @@ def rows(boards: Iterable[str], quants: Iterable[str]) -> list[Row]:
 
 def _fitting(model: str, quant: str) -> list[str]:
     try:
-        return fitting_boards(WEIGHTS / model, dict.fromkeys(SETTING_NAMES) | {"quant": quant})
+        return fitting_boards(WEIGHTS / model, NO_SETTINGS | {"quant": quant})
     except DoesNotFit:
         return []
 

@@ -229,6 +229,8 @@ def settings_options_of_bench(function: F) -> F:
 
 
 SETTING_NAMES = ("quant", "kv", "max_seq", "weights_addr", "expert_align", "kernels", "prefix")
+NO_SETTINGS: dict[str, Any] = {**dict.fromkeys(SETTING_NAMES), "family": None, "overrides": ()}
+"""The values of `settings_options` where none is given."""
 
 
 def settings_from(values: dict[str, Any]) -> Settings:

@@ -210,10 +210,22 @@ class Count:
 
 @dataclass(frozen=True)
 class Walk:
-    """'W': the next stage of a token, as state.h numbers them, and its layer; 0 where it belongs to none."""
+    """'W': the next stage of a token, and its layer; 0 where it belongs to none.
 
-    stage: int
+    macs_a_position  of attention, for each position that it sees; 0 for other stages
+    window, chunk    what limits these positions; 0: nothing
+    """
+
+    stage: str
     layer: int
+    macs_a_position: int = 0
+    window: int = 0
+    chunk: int = 0
+
+    def attention_macs(self, position: int) -> int:
+        """Multiply-accumulates of attention at a position."""
+        seen = position % self.chunk + 1 if self.chunk and not self.window else position + 1
+        return self.macs_a_position * min(seen, self.window or seen)
 
 
 @dataclass(frozen=True)
@@ -257,7 +269,8 @@ def message(frame: Frame) -> Message:
             case "C":
                 return Count(*struct.unpack("<IQ", payload))
             case "W":
-                return Walk(*struct.unpack("<II", payload))
+                layer, *numbers = struct.unpack_from("<IIII", payload)
+                return Walk(payload[16:].decode("ascii", "replace"), layer, *numbers)
             case "X":
                 return FaultReport(*struct.unpack("<IIII" if n == 16 else "<IQIQ", payload))
     except struct.error as error:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ from colibri_sim.qemu.tracer import Range, trace
 
 N_PROMPTS = 32
 N_POSITIONS = 8
-_EMBEDDING_TAG, _TABLE_TAG, _EXPERT_TAG = 1, 1 << 16, 1 << 32
+_EMBEDDING_TAG, _EXPERT_TAG = 1, 2
+_EXPERT = re.compile(r"(layers\.\d+\..*?experts)\.(\d+)\.")
 
 
 def measure(build: Build, timeout: float | None, n_positions: int = N_POSITIONS) -> dict[str, Any]:
@@ -43,7 +45,7 @@ def measure(build: Build, timeout: float | None, n_positions: int = N_POSITIONS)
         b"".join(map(bench_request, prompts)) + END,
         (BEGIN, END_OF_TOKEN),
         f"{names}_stage_run",
-        list(ranges(folder, elf, names)),
+        list(ranges(folder, elf)),
         timeout_s=targets.timeout_for(folder, 8 * N_PROMPTS * (n + 1), timeout),
     )
     answers = [message(frame) for frame in frames]
@@ -73,27 +75,24 @@ def measure(build: Build, timeout: float | None, n_positions: int = N_POSITIONS)
     }
 
 
-def ranges(folder: Folder, elf: Path, prefix: str) -> Iterator[Range]:
-    """What the token and the router choose, and addresses tell: which row of the embedding, which expert, and its entry in the
-    table of their addresses. And what is no part of a step: the port's counter.
-
-    prefix  of the engine's symbols
+def ranges(folder: Folder, elf: Path) -> Iterator[Range]:
+    """What the token and the router choose, and addresses tell: which row of the embedding and which expert. And what is no part
+    of a step: the port's counter.
     """
-    constants, weights = folder.constants(), int(folder.manifest["settings"]["weights_address"])
-    start = weights + constants["OFFSET_EMBEDDING"]
-    tensor = next(one for one in folder.manifest["tensors"] if weights + one["offset"] == start)
-    yield Range("once", start, start + tensor["bytes"], _EMBEDDING_TAG)
+    weights = int(folder.manifest["settings"]["weights_address"])
+    blocks: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for tensor in folder.manifest["tensors"]:
+        start = weights + tensor["offset"]
+        if tensor["name"] == "embed.weight":
+            yield Range("once", start, start + tensor["bytes"], _EMBEDDING_TAG)
+        expert = _EXPERT.match(tensor["name"])
+        if expert:
+            blocks.setdefault((expert[1], expert[2]), []).append((start, start + tensor["bytes"]))
+    tags: dict[str, int] = {}
+    for (group, _), parts in blocks.items():
+        low, high = min(low for low, _ in parts), max(high for _, high in parts)
+        yield Range("same", low, high, tags.setdefault(group, _EXPERT_TAG + len(tags)))
     symbols = Elf.read(elf)
-    if constants["N_EXPERTS"]:
-        table = symbols.symbol(f"{prefix}_expert_offsets")
-        for layer, offsets in enumerate(constants["EXPERT_OFFSETS"]):
-            for expert, offset in enumerate(offsets):
-                start = weights + offset
-                yield Range("same", start, start + constants["EXPERT_BYTES"], _EXPERT_TAG + layer)
-                if table is not None:
-                    entry_bytes = table.bytes // (len(constants["EXPERT_OFFSETS"]) * len(offsets))
-                    entry = table.address + (layer * len(offsets) + expert) * entry_bytes
-                    yield Range("same", entry, entry + entry_bytes, _TABLE_TAG + layer)
     for name in ("colibri_port_cycles", "colibri_board_ticks"):
         function = symbols.symbol(name)
         if function is not None:

@@ -28,6 +28,7 @@ class Measured:
     elf: Path
     tokens: list[Token]
     blocks: list[list[Block]]
+    walk: list[Walk]
 
 
 def measure_tokens(build: Build, timeout: float | None) -> Measured:
@@ -57,14 +58,14 @@ def measure_tokens(build: Build, timeout: float | None) -> Measured:
                 got=f"{in_blocks} and {in_operators}",
                 hint="this is a bug of colibri, please report it",
             )
-    return Measured(elf, tokens, run.windows)
+    return Measured(elf, tokens, run.windows, walk)
 
 
 def measure(build: Build, timeout: float | None) -> dict[str, Any]:
     """One result: the JSON fields of docs/schemas/bench.schema.json."""
     measured = measure_tokens(build, timeout)
     tokens = dict(enumerate(measured.tokens))
-    constants = build.folder.constants()
+    by_position = {i: macs(build.folder, measured.walk, i) for i in tokens}
     weights = build.folder.manifest["plan"]["macs_per_token"]
     counted = {
         "instructions_per_token": {str(i): token.instructions for i, token in tokens.items()},
@@ -72,7 +73,7 @@ def measure(build: Build, timeout: float | None) -> dict[str, Any]:
         "operators": {
             name: {
                 "instructions": {str(i): token.operators[name] for i, token in tokens.items()},
-                "macs": {str(i): macs(constants, i).get(name, 0) for i in tokens},
+                "macs": {str(i): by_position[i].get(name, 0) for i in tokens},
             }
             for name in tokens[0].operators
         },
@@ -81,7 +82,7 @@ def measure(build: Build, timeout: float | None) -> dict[str, Any]:
         ],
         "functions": _by_function(measured),
     }
-    return result(build, counted, n_positions=len(tokens))
+    return result(build, counted, measured.walk, n_positions=len(tokens))
 
 
 def _by_function(measured: Measured) -> dict[str, dict[str, int]]:

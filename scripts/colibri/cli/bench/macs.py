@@ -1,36 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Multiply-accumulates of a token by operator, from the constants that the engine is compiled against."""
+"""Multiply-accumulates of a token by operator: the stages that it goes through beside the shapes of the matrices."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+
+from colibri.folder import Folder
+from colibri.quantise import parse_format
+from colibri_sim.qemu.frames import Walk
+
+_PLACES = ("attn.{}", "{}", "experts.0.{}", "ffn.{}", "attn.kv_a")
 
 
-def macs(constants: dict[str, Any], position: int) -> dict[str, int]:
+def macs(folder: Folder, walk: Sequence[Walk], position: int) -> dict[str, int]:
     """MACs of one token at a position with its logits, by stage. Operators over vectors have none.
 
-    Of a matrix: rows x columns; of attention: 2 for each element of each query head and each position it sees.
+    Of a matrix: rows x columns, of a block's the first expert's; of attention: what the engine's geometry says.
     """
-    layers, experts = constants["N_LAYERS"], constants["N_EXPERTS"]
-    blocks = layers * max(constants["TOP_K"], 1)
-
-    def of(name: str) -> int:
-        rows, cols = constants[f"MATRIX_{name.upper()}"][:2]
-        return int(rows * cols)
-
-    seen = min(position + 1, constants["WINDOW"] or position + 1)
-    counts = {name: layers * of(name) for name in ("q", "k", "v")}
-    counts["attention"] = 2 * layers * constants["N_HEADS"] * constants["HEAD_DIM"] * seen
-    counts["o"] = layers * of("o")
-    if experts:
-        counts["router"] = layers * experts * constants["HIDDEN_SIZE"]
-    counts |= {name: blocks * of(name) for name in ("gate", "up", "down")}
-    return counts | {"head": of("head")}
+    shapes = {tensor["name"]: tensor["shape"] for tensor in folder.manifest["tensors"]}
+    counts: dict[str, int] = {}
+    for step in walk:
+        n = step.attention_macs(position) or _of_matrix(shapes, step)
+        if n:
+            counts[step.stage] = counts.get(step.stage, 0) + n
+    return counts
 
 
-def groups(constants: dict[str, Any]) -> int | str | None:
+def attention_macs(walk: Sequence[Walk], position: int) -> int:
+    """MACs of attention over the cache, of one token at a position."""
+    return sum(step.attention_macs(position) for step in walk)
+
+
+def _of_matrix(shapes: dict[str, list[int]], step: Walk) -> int:
+    if step.stage in ("attention", "embed") or step.stage.endswith("norm"):
+        return 0
+    if step.stage == "head":
+        names = ["head.weight", "embed.weight"]
+    else:
+        names = [
+            f"layers.{step.layer}.{place.format(step.stage)}.weight"
+            for place in _PLACES[: 5 if step.stage == "k" else 4]
+        ]
+    rows, cols = next((shapes[name] for name in names if name in shapes), (0, 0))
+    return int(rows * cols)
+
+
+def groups(folder: Folder) -> int | str | None:
     """The group of the integer formats: columns that share a scale; None where it is the row, a list where there are several."""
-    quantised = 3  # DTYPE_IDS: q8 and q4
-    matrices = [value for name, value in constants.items() if name.startswith("MATRIX_")]
-    found = sorted({group for _, _, dtype, group, *_ in matrices if dtype >= quantised and group})
+    formats = [parse_format(tensor["format"]) for tensor in folder.manifest["tensors"]]
+    found = sorted({one.group for one in formats if one.is_integer and one.group})
     return (found[0] if len(found) == 1 else ",".join(map(str, found))) if found else None
