@@ -18,8 +18,22 @@ from colibri_sim.qemu.frames import Walk
 __all__ = ["BEGIN", "END_OF_TOKEN", "STAGES", "WALK", "Token", "attribute"]
 
 STAGES = (
-    *("embed", "attn_norm", "q", "k", "v", "rope", "attention", "o", "attn_residual", "ffn_norm", "router"),
-    *("gate", "up", "act", "down", "ffn_residual", "final_norm", "head"),
+    *(
+        "embed",
+        "attn_norm",
+        "attn_router_hidden",
+        "attn_router",
+        "q_a",
+        "q",
+        "k",
+        "v",
+        "rope",
+        "k_up",
+        "attention",
+        "v_up",
+    ),
+    *("attn_gate", "conv_in", "conv", "o", "attn_post_norm", "attn_residual", "ffn_norm", "router_hidden", "router"),
+    *("gate", "up", "act", "down", "ffn_post_norm", "ffn_residual", "final_norm", "head"),
 )
 """In the order of state.h."""
 WALK = "walk"

@@ -11,7 +11,9 @@ from colibri.audit.elf import Elf
 from colibri.cli import render, targets
 from colibri.cli.bench.report import Build
 from colibri.errors import NoVerdict, UsageError
-from colibri.folder import Folder, read_build
+from colibri.folder import IMAGE, Folder, read_build
+from colibri.image.format import BLOCK_KINDS
+from colibri.image.reader import read_image
 from colibri_sim.constant_time import compare, random_prompts
 from colibri_sim.operators import BEGIN, END_OF_TOKEN
 from colibri_sim.qemu.frames import END, Status, Walk, bench_request, message
@@ -19,7 +21,7 @@ from colibri_sim.qemu.tracer import Range, trace
 
 N_PROMPTS = 32
 N_POSITIONS = 8
-_EMBEDDING_TAG, _TABLE_TAG, _EXPERT_TAG = 1, 1 << 16, 1 << 32
+_EMBEDDING_TAG, _EXPERT_TAG = 1, 1 << 32
 
 
 def measure(build: Build, timeout: float | None, n_positions: int = N_POSITIONS) -> dict[str, Any]:
@@ -73,26 +75,21 @@ def measure(build: Build, timeout: float | None, n_positions: int = N_POSITIONS)
 
 
 def ranges(folder: Folder, elf: Path, prefix: str) -> Iterator[Range]:
-    """What the token and the router choose, and addresses tell: which row of the embedding, which expert, and its entry in the
-    table of their addresses. And what is no part of a step: the port's counter.
+    """What the token and the router choose, and addresses tell: which row of the embedding, which expert. And what is no part of
+    a step: the port's counter.
 
     prefix  of the engine's symbols
     """
     constants, weights = folder.constants(), int(folder.manifest["settings"]["weights_address"])
-    start = weights + constants["OFFSET_EMBEDDING"]
+    start = weights + constants["EMBEDDING_AT"]
     tensor = next(one for one in folder.manifest["tensors"] if weights + one["offset"] == start)
     yield Range("once", start, start + tensor["bytes"], _EMBEDDING_TAG)
     symbols = Elf.read(elf)
-    if constants["N_EXPERTS"]:
-        table = symbols.symbol(f"{prefix}_expert_offsets")
-        for layer, offsets in enumerate(constants["EXPERT_OFFSETS"]):
-            for expert, offset in enumerate(offsets):
-                start = weights + offset
-                yield Range("same", start, start + constants["EXPERT_BYTES"], _EXPERT_TAG + layer)
-                if table is not None:
-                    entry_bytes = table.bytes // (len(constants["EXPERT_OFFSETS"]) * len(offsets))
-                    entry = table.address + (layer * len(offsets) + expert) * entry_bytes
-                    yield Range("same", entry, entry + entry_bytes, _TABLE_TAG + layer)
+    kinds = {kind: number for number, kind in enumerate(BLOCK_KINDS)}
+    for block in read_image(folder.path / IMAGE).experts:
+        if block.kind in ("expert", "attention"):
+            tag = _EXPERT_TAG + (block.layer << 2) + kinds[block.kind]
+            yield Range("same", weights + block.offset, weights + block.offset + block.bytes, tag)
     for name in ("colibri_port_cycles", "colibri_board_ticks"):
         function = symbols.symbol(name)
         if function is not None:

@@ -64,15 +64,15 @@ def measure(build: Build, timeout: float | None) -> dict[str, Any]:
     """One result: the JSON fields of docs/schemas/bench.schema.json."""
     measured = measure_tokens(build, timeout)
     tokens = dict(enumerate(measured.tokens))
-    constants = build.folder.constants()
-    weights = build.folder.manifest["plan"]["macs_per_token"]
+    plan = build.folder.manifest["plan"]
+    weights = plan["macs_per_token"]
     counted = {
         "instructions_per_token": {str(i): token.instructions for i, token in tokens.items()},
         "instructions_per_mac": {str(i): round(token.instructions / weights, 4) for i, token in tokens.items()},
         "operators": {
             name: {
                 "instructions": {str(i): token.operators[name] for i, token in tokens.items()},
-                "macs": {str(i): macs(constants, i).get(name, 0) for i in tokens},
+                "macs": {str(i): macs(plan, i).get(name, 0) for i in tokens},
             }
             for name in tokens[0].operators
         },

@@ -49,7 +49,7 @@ def result(build: Build, counted: dict[str, Any], *, n_positions: int, simulator
         "group": groups(constants),
         **counted,
         "macs_per_token": plan["macs_per_token"],
-        "attention_macs_per_token": {str(i): macs(constants, i)["attention"] for i in range(n_positions)},
+        "attention_macs_per_token": {str(i): macs(plan, i)["attention"] for i in range(n_positions)},
         "engine_bytes": sum(record["engine"].values()),
         "engine_functions": record["engine"],
         "ram_bytes": _ram(record.get("measured") or {}, planned),
