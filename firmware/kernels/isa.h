@@ -51,6 +51,13 @@ static inline uint32_t colibri_hide(uint32_t value)
     return value;
 }
 
+/* COLIBRI_ISA_ARMV7M: Cortex-M3 and all above it: Thumb-2 on 32 bits. */
+#if defined(__thumb2__) && defined(__ARM_ARCH) && __ARM_ARCH >= 7
+#define COLIBRI_ISA_ARMV7M 1
+#else
+#define COLIBRI_ISA_ARMV7M 0
+#endif
+
 /* COLIBRI_ISA_DSP: Cortex-M4, M7, and M33 with the DSP extension: two 16-bit products an instruction, and binary32. */
 #if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__ARM_FP) && (__ARM_FP & 4) && !defined(__aarch64__)
 #define COLIBRI_ISA_DSP 1

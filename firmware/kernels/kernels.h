@@ -33,7 +33,7 @@ typedef struct colibri_vector {
 } colibri_vector_t;
 
 /* out[r] = snap((W x)[r]) for row_begin <= r < row_end <= rows; no other element of out is touched.
- * Ranges: cols <= 65536 (q4: 8192): an int8 dot product fits an int32. Stack below 128 bytes. COST: one MAC an element.
+ * Ranges: cols <= 65536 (q4: 8192): an int8 dot product fits an int32. Stack below 256 bytes. COST: one MAC an element.
  */
 typedef void colibri_matvec_fn(float *out, const colibri_matrix_t *matrix, const uint8_t *weights, const colibri_vector_t *x,
                                uint32_t row_begin, uint32_t row_end);
@@ -48,7 +48,8 @@ typedef void colibri_quantise_vector_fn(void *quant, float *scales, const colibr
 typedef void colibri_widen_fn(float *out, const colibri_matrix_t *matrix, const uint8_t *weights, uint32_t row);
 
 /* The keys or values of one KV head at n_rows positions in a row, as the cache holds them. The value of an element of f16 is
- * snap(f32(element)), which only makes +0.0 of -0.0; of q8, snap(f32(element) * scale of its row). MUST: n_rows >= 1.
+ * snap(f32(element)), which only makes +0.0 of -0.0; of q8, snap(f32(element) * scale of its row). MUST: n_rows >= 1; scales are as quantise
+ * writes them, at least 2**-40 or, where all elements are, 0.
  */
 typedef struct colibri_kv_rows {
     const void *values;    /* float; f16: uint16_t; q8: int8_t */

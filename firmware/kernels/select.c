@@ -15,6 +15,11 @@
 #error "colibri: the kernel set mve needs a core with MVE of integers and floats: pack with --kernels portable"
 #endif
 #include "mve/table.h"
+#elif COLIBRI_KERNEL_LAYOUT == COLIBRI_LAYOUT_ARMV7M
+#if !COLIBRI_ISA_ARMV7M
+#error "colibri: the kernel set armv7m needs an ARMv7-M core: pack with --kernels portable"
+#endif
+#include "armv7m/table.h"
 #elif COLIBRI_KERNEL_LAYOUT != COLIBRI_LAYOUT_PORTABLE
 #error "colibri: COLIBRI_KERNEL_LAYOUT names no kernel set of this engine; pack and build with the same release"
 #endif

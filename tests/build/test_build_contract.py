@@ -163,7 +163,8 @@ def test_a_bound_that_is_exceeded_fails(linked: Any, name: str) -> None:
     folder, _, measured = linked
     board = board_of(folder)
     bounds = {
-        "code": budget(board.name, "gcc-12.2", "generate").code_bytes_of(0) + folder.manifest["plan"]["offset_table_bytes"],
+        "code": budget(board.name, "gcc-12.2", "generate").code_bytes_of(0)
+        + folder.manifest["plan"]["offset_table_bytes"],
         "statics": budget(board.name, "gcc-12.2", "generate").static_bytes,
         "stack": board.stack["generate"] + board.stack["fault"],
     }

@@ -24,7 +24,7 @@ LINUX = "linux-x86_64"
 
 def test_each_command_has_a_schema_and_each_schema_is_valid() -> None:
     names = {path.name.removesuffix(".schema.json") for path in SCHEMAS.iterdir()}
-    assert names == {*COMMANDS, "error"}
+    assert names == {*COMMANDS, *(f"bench-{mode}" for mode in ("kernels", "estimate", "constant-time")), "error"}
     for name in names:
         Draft202012Validator.check_schema(json.loads((SCHEMAS / f"{name}.schema.json").read_text("utf-8")))
 

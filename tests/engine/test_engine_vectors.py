@@ -156,7 +156,7 @@ def test_scores_and_mix(
     for size in SIZES[:4]:
         stride, scale_stride = n + 5, 3
         cache = snapped(rng, n_rows * stride, size)
-        scales = np.abs(snapped(rng, n_rows * scale_stride)) * F(size)
+        scales = (np.abs(snapped(rng, n_rows * scale_stride)) * F(size) + F(2.0**-40)).astype(F)
         if kv == "f32":
             used = cache
         elif kv == "f16":
@@ -164,6 +164,7 @@ def test_scores_and_mix(
             used = widen_half(cache)
         else:
             cache = rng.integers(-127, 128, len(cache)).astype(np.int8)
+            scales[-scale_stride:], cache[-stride:] = 0, 0
             by_row = np.repeat(scales[::scale_stride], stride)
             used = np.array([snap(v) for v in cache.astype(F) * by_row], F)
         rows = KvRows(cache.ctypes.data, scales.ctypes.data, n_rows, n, stride, scale_stride)

@@ -104,6 +104,16 @@ def constant(of: ModelConfig, zeros: tuple[str, ...], equal: str, value: float) 
     return GoldenModel(of, read)
 
 
+def test_a_convolutions_gated_input_is_checked_though_its_taps_ignore_it() -> None:
+    with pytest.raises(RangeExceeded, match="layer 0 conv reaches"):
+        constant(AXES["convolution, biases"], ("conv.taps.weight",), "conv.in.bias", 2.0**27).forward(ids())
+
+
+def test_the_final_norm_is_checked() -> None:
+    with pytest.raises(RangeExceeded, match="position 0: final_norm reaches"):
+        grown(AXES["plain"], "final_norm.weight", HUGE).forward(ids())
+
+
 @pytest.mark.parametrize(
     ("of", "zeros", "equal"),
     [

@@ -2,7 +2,8 @@
 """Integer matrices in each kernel layout, read as docs/FORMAT.md 3 says: standard library, nothing of ours.
 
 A layout answers bytes(kind, group, rows, cols) of a matrix (group 0: the whole row), and element(its bytes, kind, group, rows,
-cols, r, c): the stored integer, its scale, and the multiplier of q4.
+cols, r, c): the stored integer, its scale, and the multiplier of q4; also for the padding in whole rows and columns, whose extent
+padded(kind, rows, cols) says.
 """
 
 from __future__ import annotations
@@ -53,6 +54,10 @@ class Armv7em:
         return up(cols, 8) * 4 + 16 * groups if kind == "q8" else up(cols, 8) * 2 + 4 * groups + 16
 
     @staticmethod
+    def padded(kind: str, rows: int, cols: int) -> tuple[int, int]:
+        return up(rows, 4), cols
+
+    @staticmethod
     def element(m: memoryview, kind: str, group: int, rows: int, cols: int, r: int, c: int) -> tuple[int, float, int]:
         width, size = group or (cols if kind == "q8" else 512), Armv7em.block_bytes(kind, group, cols)
         g, i = divmod(c, width)
@@ -83,8 +88,13 @@ class Mve:
         return up(cols, 16) if kind == "q8" else up(cols, 32) // 2
 
     @staticmethod
+    def padded(kind: str, rows: int, cols: int) -> tuple[int, int]:
+        return rows, up(cols, 16 if kind == "q8" else 32)
+
+    @staticmethod
     def element(m: memoryview, kind: str, group: int, rows: int, cols: int, r: int, c: int) -> tuple[int, float, int]:
-        size, groups, g = Mve.row_bytes(kind, cols), -(-cols // group) if group else 1, c // group if group else 0
+        size, groups = Mve.row_bytes(kind, cols), -(-cols // group) if group else 1
+        g = min(c, cols - 1) // group if group else 0
         first, scales = r // 8 * 8, rows * size
         in_block = min(rows - first, 8)
         step, i = divmod(c, 16 if kind == "q8" else 32)
@@ -95,7 +105,39 @@ class Mve:
         return signed(byte >> i // 16 * 4 & 15, 4), f32(m, scales + 4 * r), m[scales + 4 * rows + of_group]
 
 
-LAYOUTS = {1: Portable, 2: Armv7em, 3: Mve}
+class Armv7m:
+    """4: blocks of four rows (q8) or eight (q4), in them groups, in those a word for each column."""
+
+    @staticmethod
+    def bytes(kind: str, group: int, rows: int, cols: int) -> int:
+        n_rows = 4 if kind == "q8" else 8
+        return up(up(rows, n_rows) // n_rows * Armv7m.block_bytes(kind, group, cols), 16)
+
+    @staticmethod
+    def block_bytes(kind: str, group: int, cols: int) -> int:
+        if kind == "q4":
+            return up(cols, 8) * 4 + -(-cols // 32) * 8 + 32
+        return up(cols, 8) * 4 + (-(-cols // group) if group else 1) * 16
+
+    @staticmethod
+    def padded(kind: str, rows: int, cols: int) -> tuple[int, int]:
+        return up(rows, 4 if kind == "q8" else 8), cols
+
+    @staticmethod
+    def element(m: memoryview, kind: str, group: int, rows: int, cols: int, r: int, c: int) -> tuple[int, float, int]:
+        n_rows, width = (4, group or cols) if kind == "q8" else (8, 32)
+        size, bits = Armv7m.block_bytes(kind, group, cols), 32 // n_rows
+        block, lane, (g, i) = r // n_rows * size, r % n_rows, divmod(c, width)
+        start = block + g * (4 * width + (16 if kind == "q8" else 8))
+        end = start + 4 * up(min(width, cols - g * width), 8)
+        (word,) = struct.unpack_from("<I", m, start + 4 * i)
+        q = (word >> bits * lane & (1 << bits) - 1) - (1 << bits - 1)
+        return (
+            (q, f32(m, end + 4 * lane), 1) if kind == "q8" else (q, f32(m, block + size - 32 + 4 * lane), m[end + lane])
+        )
+
+
+LAYOUTS = {1: Portable, 2: Armv7em, 3: Mve, 4: Armv7m}
 
 
 def signed(value: int, bits: int) -> int:

@@ -22,7 +22,9 @@ def test_every_set_has_a_folder_a_layout_and_an_id_of_its_own() -> None:
     names = {layout.name for layout in LAYOUTS}
     assert names == set(KERNEL_SETS) == {path.parent.name for path in KERNELS.glob("*/table.h")}
     assert len({layout.id for layout in LAYOUTS}) == len(LAYOUTS)
-    assert {"portable": 1, "armv7em": 2, "mve": 3}.items() <= {layout.name: layout.id for layout in LAYOUTS}.items()
+    assert {"portable": 1, "armv7em": 2, "mve": 3, "armv7m": 4}.items() <= {
+        layout.name: layout.id for layout in LAYOUTS
+    }.items()
     for layout in LAYOUTS:
         assert layout_of(layout.name) is layout_with_id(layout.id) is layout
 

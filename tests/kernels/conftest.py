@@ -8,8 +8,11 @@ from collections.abc import Callable
 import pytest
 
 from colibri.boards import load_board
+from image.packs import packs
 
 from .program import Kv, Program, build_program
+
+__all__ = ["packs", "programs"]
 
 Programs = Callable[..., Program]
 

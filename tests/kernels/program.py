@@ -75,16 +75,15 @@ class Program:
 
 
 def model_config(kernels: str, kv: Kv) -> str:
-    """model_config.h with every integer format and one KV cache; the dimensions are of no importance here."""
+    """model_config.h with every format and one KV cache; the dimensions are of no importance here."""
     config, policy = checkpoint("mixtral").model.config, Policy.parse("q8")
     layout = layout_of(kernels)
     state = state_layout(config, policy, kv, layout)
     policy = policy.resolve(config)
     macros = config_macros(config, policy, lay_out(config, policy, 64, layout), state, kv)
-    formats = ("F32", "Q8", "Q8_GROUP", "Q4")
     macros = [m for m in macros if "COLIBRI_USE_" not in m]
-    macros += [f"#define COLIBRI_USE_{f} {int(f in formats)}" for f in (*formats, "BF16", "F16")]
-    return config_header(macros, title="every integer format", weights_address=0, prefix=None)
+    macros += [f"#define COLIBRI_USE_{f} 1" for f in ("F32", "BF16", "F16", "Q8", "Q8_GROUP", "Q4")]
+    return config_header(macros, title="every format", weights_address=0, prefix=None)
 
 
 def build_program(

@@ -15,6 +15,8 @@ pytestmark = pytest.mark.qemu
 
 BUILDS = [
     ("mps2-an386", "portable", "gcc", "2"),
+    *(("mps2-an385", "armv7m", toolchain, opt) for toolchain in ("gcc", "llvm") for opt in ("0", "2")),
+    ("mps2-an386", "armv7m", "gcc", "2"),
     *(("mps2-an386", "armv7em", toolchain, opt) for toolchain in ("gcc", "llvm") for opt in ("0", "2")),
     ("mps2-an500", "armv7em", "gcc", "2"),
     ("mps2-an500", "armv7em", "llvm", "2"),

@@ -141,12 +141,13 @@ def kv_calls(kv: Kv) -> Iterator[Call]:
     for n in LENGTHS:
         for n_rows, size in zip((1, 2, 7, 9), SIZES[:4], strict=True):
             stride, scale_stride = n + 5, 3
-            cache, scales = drawn(rng, n_rows * stride, size), np.abs(drawn(rng, n_rows * scale_stride)) + F(2.0**-33)
+            cache, scales = drawn(rng, n_rows * stride, size), np.abs(drawn(rng, n_rows * scale_stride)) + F(2.0**-40)
             if kv == "f16":
                 cache = np.clip(cache, -65000, 65000).astype(np.float16)
                 used = f.snap(cache.astype(F))
             elif kv == "q8":
                 cache = rng.integers(-127, 128, len(cache)).astype(np.int8)
+                scales[-scale_stride:], cache[-stride:] = 0, 0
                 used = f.snap(cache.astype(F) * scales[::scale_stride].repeat(stride))
             else:
                 used = cache

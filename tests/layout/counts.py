@@ -58,6 +58,9 @@ def sizes(config: ModelConfig, policy: Policy, kernels: str = "portable") -> dic
             row_bytes += 4 * groups if kind == "q8" else segments + 4
         if kernels == "mve" and kind in ("q8", "q4"):
             row_bytes = up(cols, 16) if kind == "q8" else up(cols, 32) // 2
+        if kernels == "armv7m" and kind in ("q8", "q4"):
+            stored_rows, scales = up(rows, 4 if kind == "q8" else 8), 0
+            row_bytes += 4 * groups if kind == "q8" else -(-cols // 32) + 4
         found[name] = Sizes(rows, cols, stored_rows, row_bytes, scales, information)
     return found
 

@@ -24,7 +24,7 @@ from . import counts
 
 QUANTS = ("f32", "bf16", "q8", "q8:32", "q4", "q4:row", "default=q8,embedding=f16,experts=q4:128,attention=bf16")
 MODELS = ("mixtral_odd", "llama_tied_rope3", "mistral_swa", "gpt_oss", "jetmoe", "deepseek_v2", "lfm2_moe", p.DEMO)
-BOARDS = ("linux-x86_64", "mps2-an386", "mps3-an547")
+BOARDS = ("linux-x86_64", "mps2-an385", "mps2-an386", "mps3-an547")
 
 
 def config_of(name: str) -> ModelConfig:

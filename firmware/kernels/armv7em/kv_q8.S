@@ -8,6 +8,7 @@
 
 #if defined(__ARM_FEATURE_DSP) && COLIBRI_KV_Q8
 
+/* Not snapped: see portable/kv_q8.c. */
 .macro LOAD_FOUR cursor, a, b, c, d
     ldr lr, [\cursor], #4
     sxtb r10, lr

@@ -77,6 +77,21 @@ class Flash:
 
 
 @dataclass(frozen=True)
+class Timing:
+    """What `bench --estimate` knows beside the core. flash_read_mb_s None: nothing about the memory of the weights.
+
+    clock_hz             the core's
+    flash_read_mb_s      bytes a microsecond that the memory of the weights gives, once a line is under way
+    line_bytes           what one access reads    line_latency_cycles  of the core, until its first byte
+    """
+
+    clock_hz: int
+    flash_read_mb_s: int | None = None
+    line_bytes: int = 0
+    line_latency_cycles: int = 0
+
+
+@dataclass(frozen=True)
 class Alignment:
     """Defaults for placing weights: an expert starts on an erase sector, a row on a cache line."""
 
@@ -117,6 +132,7 @@ class Board:
     toolchains: Mapping[ToolchainName, Toolchain]
     qemu: Qemu | None
     flash: Flash = Flash()
+    timing: Timing | None = None
 
     def region(self, name: str) -> Region:
         """Return the region `name`; KeyError is a bug of the caller."""

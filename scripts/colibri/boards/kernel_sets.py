@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 KERNEL_SETS: Mapping[str, tuple[str, ...]] = {
     "portable": ("portable",),
-    "armv7em": ("armv7em", "portable"),
-    "mve": ("mve", "armv7em", "portable"),
+    "armv7m": ("armv7m", "portable"),
+    "armv7em": ("armv7em", "armv7m", "portable"),
+    "mve": ("mve", "armv7em", "armv7m", "portable"),
 }
 """Kernel set, a folder in firmware/kernels -> every set that a core with it runs, best first."""

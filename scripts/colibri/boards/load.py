@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
-from colibri.boards.description import Alignment, Board, Flash, Qemu, Region, Toolchain, ToolchainName
+from colibri.boards.description import Alignment, Board, Flash, Qemu, Region, Timing, Toolchain, ToolchainName
 from colibri.boards.kernel_sets import KERNEL_SETS
 from colibri.data import data_path
 from colibri.errors import BoardError, UsageError
@@ -164,6 +164,7 @@ def _load(path: Path) -> Board:
     toolchains = _toolchains(top)
     qemu = _qemu(top, linked) if top.has("qemu") else None
     flash = _flash(top.table("flash")) if top.has("flash") else Flash()
+    timing = _timing(top.table("timing")) if top.has("timing") else None
     top.finish()
     return Board(
         name=name,
@@ -186,6 +187,7 @@ def _load(path: Path) -> Board:
         toolchains=MappingProxyType(toolchains),
         qemu=qemu,
         flash=flash,
+        timing=timing,
     )
 
 
@@ -348,3 +350,19 @@ def _flash(table: _Table) -> Flash:
     )
     table.finish()
     return flash
+
+
+def _timing(table: _Table) -> Timing:
+    """The clock alone, or with all that is known about the memory of the weights."""
+    clock_hz = table.integer("clock_hz", low=1)
+    if table.has("flash_read_mb_s"):
+        timing = Timing(
+            clock_hz,
+            flash_read_mb_s=table.integer("flash_read_mb_s", low=1),
+            line_bytes=table.integer("line_bytes", low=1),
+            line_latency_cycles=table.integer("line_latency_cycles"),
+        )
+    else:
+        timing = Timing(clock_hz)
+    table.finish()
+    return timing

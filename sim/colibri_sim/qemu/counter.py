@@ -24,6 +24,7 @@ Event = tuple[str, int]
 class Block:
     """Consecutive instructions without a jump into or out of them, as QEMU translated them.
 
+    n_bytes   may take in two bytes behind the block, where QEMU looked past its end
     executed  how often     next_in_memory  how often the block right behind it came next: a branch at its end that was not taken
     """
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,11 @@ import click
 from colibri.boards import Board, load_board
 from colibri.cli import options, render, targets, workflow
 from colibri.cli.bench import constant_time as timing
+from colibri.cli.bench import estimate as estimates
 from colibri.cli.bench import instructions
 from colibri.cli.bench import kernels as kernel_bench
+from colibri.cli.bench import serial as cycles
 from colibri.cli.bench.report import Build, summary
-from colibri.cli.bench.serial import measure as serial_measure
 from colibri.errors import NegativeVerdict, UsageError
 from colibri.folder import is_folder
 from colibri_sim.serial import SerialPort
@@ -31,6 +32,7 @@ from colibri_sim.serial import SerialPort
 @click.option(
     "--kernels", is_flag=True, help="Instead: each kernel by itself, on one board; takes no DIR or CHECKPOINT."
 )
+@click.option("--estimate", is_flag=True, help="Instead: cycles per token, as an estimate with two bounds.")
 @click.option(
     "--constant-time",
     is_flag=True,
@@ -42,6 +44,7 @@ def command(
     boards: tuple[str, ...],
     serial: SerialPort | None,
     kernels: bool,
+    estimate: bool,
     constant_time: bool,
     toolchain: str,
     opt: str,
@@ -52,58 +55,62 @@ def command(
     **values: Any,
 ) -> int:
     """Count the instructions of each token (of a real board, cycles), and report code, RAM and bytes of weights read."""
-    _only_one({"--serial": serial is not None, "--kernels": kernels, "--constant-time": constant_time})
+    modes = {
+        **{"--serial": serial is not None, "--kernels": kernels},
+        **{"--estimate": estimate, "--constant-time": constant_time},
+    }
+    _only_one(modes)
+    values = {**values, "kernels": None}
     if kernels:
         board = _one_board(target, boards, toolchain, values)
         document = kernel_bench.measure(board, toolchain, opt, jobs, timeout)
-        if as_json:
-            render.document(document)
-        else:
-            print(kernel_bench.table(document))
+        _show(document, kernel_bench.table, as_json=as_json)
         return 0
     if target is None:
         raise UsageError(
             "bench", expected="DIR or CHECKPOINT", got="none", hint="only --kernels takes none: colibri bench --help"
         )
-    values = {**values, "kernels": None}
-    chosen: list[str | None] = list(boards)
-    if not boards:
-        chosen = [None] if is_folder(target) else list(workflow.fitting_boards(target, values))
     if serial is not None:
         targets.flashed(target, "bench", toolchain, opt, serial)
-    builds = (
-        Build(folder, workflow.board_of(folder), one, opt, jobs)
-        for folder in workflow.packed_each(target, chosen, values, work)
-        for one in options.toolchains(toolchain)
-    )
-    if constant_time:
-        return _constant_time([timing.measure(build, timeout) for build in builds], as_json=as_json)
+    chosen: Sequence[str | None] = boards
+    if not boards:
+        suits = estimates.is_modelled if estimate else timing.is_traceable if constant_time else _any
+        chosen = [None] if is_folder(target) else _fitting(target, values, suits)
+
+    def results(measure: Callable[[Build], dict[str, Any]]) -> dict[str, Any]:
+        builds = (
+            Build(folder, workflow.board_of(folder), one, opt, jobs)
+            for folder in workflow.packed_each(target, chosen, values, work)
+            for one in options.toolchains(toolchain)
+        )
+        return {"results": [measure(build) for build in builds]}
+
     if serial is not None:
-        results = [serial_measure(build, timeout, serial) for build in builds]
+        _show(results(lambda build: cycles.measure(build, timeout, serial)), cycles.table, as_json=as_json)
+    elif estimate:
+        _show(results(lambda build: estimates.measure(build, timeout)), estimates.table, as_json=as_json)
+    elif constant_time:
+        document = results(lambda build: timing.measure(build, timeout))
+        _show(document, timing.table, as_json=as_json)
+        return 0 if all(one["holds"] for one in document["results"]) else NegativeVerdict.exit_code
     else:
-        results = [instructions.measure(build, timeout) for build in builds]
-    if as_json:
-        render.document({"results": results})
-    elif serial is not None:
-        print(summary(results, "cycles_per_token"))
-        print(
-            "cycles per token, by the board's own counter, at the positions named; engine, RAM and weights read in bytes"
-        )
-    else:
-        print(summary(results, "instructions_per_token"))
-        print(
-            "instructions per token under QEMU (not cycles) at the positions named; engine, RAM and weights read in bytes\n"
-        )
-        print(instructions.by_operator(results))
+        _show(results(lambda build: instructions.measure(build, timeout)), _tables, as_json=as_json)
     return 0
 
 
-def _constant_time(results: Sequence[dict[str, Any]], *, as_json: bool) -> int:
+def _show(document: dict[str, Any], text: Callable[[dict[str, Any]], str], *, as_json: bool) -> None:
     if as_json:
-        render.document({"results": results})
+        render.document(document)
     else:
-        print(timing.table(results))
-    return 0 if all(one["holds"] for one in results) else NegativeVerdict.exit_code
+        print(text(document))
+
+
+def _tables(document: dict[str, Any]) -> str:
+    note = (
+        "instructions per token under QEMU (not cycles) at the positions named; engine, RAM and weights read in bytes"
+    )
+    results = document["results"]
+    return f"{summary(results, 'instructions_per_token')}\n{note}\n\n{instructions.by_operator(results)}"
 
 
 def _only_one(modes: dict[str, bool]) -> None:
@@ -114,9 +121,17 @@ def _only_one(modes: dict[str, bool]) -> None:
         )
 
 
+def _any(board: Board) -> bool:
+    return True
+
+
+def _fitting(target: Path, values: dict[str, Any], suits: Callable[[Board], bool]) -> list[str]:
+    return [name for name in workflow.fitting_boards(target, values) if suits(load_board(name))]
+
+
 def _one_board(target: Path | None, boards: tuple[str, ...], toolchain: str, values: dict[str, Any]) -> Board:
     """The board of --kernels, which measures no model. Raises UsageError for what belongs to one, and for several boards."""
-    settings = options.given_settings({**values, "kernels": None})
+    settings = options.given_settings(values)
     wrong = [
         *([] if target is None else [str(target)]),
         *settings,

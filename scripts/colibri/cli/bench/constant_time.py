@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from colibri.audit.elf import Elf
+from colibri.boards import Board
 from colibri.cli import render, targets
 from colibri.cli.bench.report import Build
 from colibri.errors import NoVerdict, UsageError
@@ -27,7 +28,7 @@ _EMBEDDING_TAG, _EXPERT_TAG = 1, 1 << 32
 def measure(build: Build, timeout: float | None, n_positions: int = N_POSITIONS) -> dict[str, Any]:
     """The verdict for one board and toolchain. Raises UsageError for a board whose image has no address in the ELF."""
     folder, board = build.folder, build.board
-    if board.image == "mapped":
+    if not is_traceable(board):
         raise UsageError(
             "--constant-time",
             expected="a board whose weights have a fixed address",
@@ -96,10 +97,15 @@ def ranges(folder: Folder, elf: Path, prefix: str) -> Iterator[Range]:
             yield Range("skip", function.address & ~1, (function.address & ~1) + function.bytes)
 
 
-def table(results: Sequence[dict[str, Any]]) -> str:
+def is_traceable(board: Board) -> bool:
+    """Whether the board's weights have an address that the ELF knows."""
+    return board.image == "linked"
+
+
+def table(document: dict[str, Any]) -> str:
     """One row a result: the verdict, and where the first difference is."""
     header = ("board", "toolchain", "quant", "kv", "constant", "instructions", "first difference")
-    return render.table(header, [_row(one) for one in results])
+    return render.table(header, [_row(one) for one in document["results"]])
 
 
 def _row(one: dict[str, Any]) -> tuple[object, ...]:

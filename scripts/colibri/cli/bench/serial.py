@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from colibri.cli import targets
-from colibri.cli.bench.report import Build, ids_of, result
+from colibri.cli.bench.report import Build, ids_of, result, summary
 from colibri.errors import NoVerdict
 from colibri_sim.qemu.frames import END, CorruptResponse, Count, Frame, Message, Status, Walk, bench_request, message
 from colibri_sim.serial import SerialPort
@@ -33,6 +33,12 @@ def measure(build: Build, timeout: float | None, port: SerialPort) -> dict[str, 
         )
     counted = {"cycles_per_token": {str(i): count for i, count in enumerate(counts)}, "operators": {}}
     return result(build, counted, n_positions=len(ids), simulator=False)
+
+
+def table(document: dict[str, Any]) -> str:
+    """The counts, and what they are."""
+    note = "cycles per token, by the board's own counter, at the positions named; engine, RAM and weights read in bytes"
+    return f"{summary(document['results'], 'cycles_per_token')}\n{note}"
 
 
 def _understood(frame: Frame) -> Message:

@@ -8,6 +8,7 @@ is stale. docs/FORMAT.md 3 says what every byte is.
 from __future__ import annotations
 
 from colibri.image.kernel_layouts.armv7em import Armv7emLayout
+from colibri.image.kernel_layouts.armv7m import Armv7mLayout
 from colibri.image.kernel_layouts.mve import MveLayout
 from colibri.image.kernel_layouts.portable import ALIGN_BYTES, ELEMENT_BITS, PortableLayout, align_up, pad8
 
@@ -15,8 +16,8 @@ KernelLayout = PortableLayout
 """What every layout is: PortableLayout, or a class that says where it differs."""
 
 PORTABLE = PortableLayout()
-LAYOUTS: tuple[KernelLayout, ...] = (PORTABLE, Armv7emLayout(), MveLayout())
-"""In the order of their ids. Reserved: 4 `armv7m`."""
+LAYOUTS: tuple[KernelLayout, ...] = (PORTABLE, Armv7emLayout(), MveLayout(), Armv7mLayout())
+"""In the order of their ids."""
 
 __all__ = [
     "ALIGN_BYTES",
