@@ -8,12 +8,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from engine_tiny import Engine, Scrub, statuses, tiny_of
+from engine_tiny import Engine, Scrub, stages, statuses, tiny_of
 
 S = statuses()
 NULL = ctypes.c_void_p(None)
 WORDS = ["magic", "position", "seq_len", "done", "stage", "layer", "slot", "unit", "status", "logits", "ids_hash"]
-ATTN_NORM, ROPE, ATTN_RESIDUAL, GATE, ACT, FFN_RESIDUAL = 1, 5, 8, 11, 13, 15
+ATTN_NORM, ROPE, ATTN_RESIDUAL, GATE, ACT, FFN_RESIDUAL = (
+    stages()[name] for name in ("ATTN_NORM", "ROPE", "ATTN_RESIDUAL", "GATE", "ACT", "FFN_RESIDUAL")
+)
 HEADER = {name: i for i, name in enumerate(WORDS)}
 
 
