@@ -194,12 +194,13 @@ def reading_options(function: F) -> F:
 
 
 def reading_from(values: dict[str, Any]) -> Reading:
-    """What the user says against the checkpoint. Raises UsageError for a key that is there twice."""
-    keys = [key for key, _ in values["overrides"]]
+    """What the user says against the checkpoint; no such options: nothing. Raises UsageError for a key that is there twice."""
+    overrides = tuple(values.get("overrides") or ())
+    keys = [key for key, _ in overrides]
     twice = next((key for key in keys if keys.count(key) > 1), None)
     if twice is not None:
         raise UsageError(f"--set {twice}", expected="it once", got="two values", hint="leave one out")
-    return Reading(values["family"], tuple(values["overrides"]))
+    return Reading(values.get("family"), overrides)
 
 
 _SETTINGS = (
