@@ -25,7 +25,8 @@ ALLOWED: dict[str, set[str]] = {
     "colibri.data": {"errors"},
     "colibri.output": {"errors"},
     "colibri.tokenizer": {"errors"},
-    "colibri.importers": {"errors", *_MODEL, "tensors", "combinations"},
+    "colibri.text": set(),
+    "colibri.importers": {"errors", "text", *_MODEL, "tensors", "combinations"},
     "colibri.quantise": {"errors", *_MODEL},
     "colibri.boards": {"errors", "data"},
     "colibri.folder": {"errors", *_MODEL},
@@ -34,7 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "colibri.audit": {"errors", "boards", "folder"},
     "colibri.build": {*_LEAVES, "quantise", "boards", "image", "layout", "audit", "folder", "output", "data"},
     "colibri.export": {"errors", "boards", "build", "folder", "output", "data"},
-    "colibri.packing": {*_LEAVES, "quantise", "boards", "image", "layout", "build", "folder"},
+    "colibri.packing": {"text", *_LEAVES, "quantise", "boards", "image", "layout", "build", "folder"},
     "colibri_sim.golden": {
         *("colibri.axes", "colibri.combinations", "colibri.errors", "colibri.model", "colibri.numerics"),
         *("colibri.quantise", "colibri.tables"),

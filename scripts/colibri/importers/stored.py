@@ -3,6 +3,7 @@
 
 NAME                        F32, F16, BF16
 NAME, NAME_scale_inv        F8_E4M3 [rows, cols] with one F32 scale for each block of 128 x 128 (DeepSeek-V3)
+NAME, NAME_group_scales     I8, flat groups with one F32 scale each (llama2.c)
 NAME_blocks, NAME_scales    U8: 4-bit floats, two a byte, and an exponent for each 32 of them (gpt-oss)
 """
 
@@ -21,6 +22,7 @@ from colibri.importers.text import quoted, shape_text
 from colibri.model import F32Array
 
 FP8_BLOCK = 128
+GROUP_SCALES = "_group_scales"
 MXFP4_GROUP = 32
 Shape = tuple[int, ...]
 
@@ -53,6 +55,8 @@ def find(name: str, sources: Mapping[str, SourceTensor], where: str, shape: Shap
     blocks, scales = sources.get(f"{name}_blocks"), sources.get(f"{name}_scales")
     if blocks is not None and scales is not None and name not in sources:
         found = _mxfp4(blocks, scales)
+    elif name in sources and f"{name}{GROUP_SCALES}" in sources:
+        found = _group_scaled(sources[name], sources[f"{name}{GROUP_SCALES}"])
     elif name in sources:
         found = _floats(sources[name], sources.get(f"{name}_scale_inv"))
     else:
@@ -111,6 +115,18 @@ def _block_scaled(source: SourceTensor, scales: SourceTensor) -> Values:
         return np.asarray(scaled.reshape(n, -1)[i])
 
     return Values((source, scales), source.shape, "f8_e4m3", read)
+
+
+def _group_scaled(source: SourceTensor, scales: SourceTensor) -> Values:
+    """Whoever lays out such a pair has checked it: the container of safetensors has none."""
+    group = math.prod(source.shape) // math.prod(scales.shape)
+
+    def read(i: int, n: int) -> F32Array:
+        codes = np.frombuffer(source.read_bytes(0, source.n_bytes), np.int8).astype(np.float32).reshape(-1, group)
+        scaled = codes * to_float32(scales.read_bytes(0, scales.n_bytes), "F32", (-1, 1))
+        return np.asarray(scaled.reshape(n, -1)[i])
+
+    return Values((source, scales), source.shape, "q8", read)
 
 
 def _mxfp4(blocks: SourceTensor, scales: SourceTensor) -> Values:
