@@ -64,7 +64,7 @@ def test_without_an_fpu_the_spread_is_stated() -> None:
 FAULTS: dict[str, tuple[Edits, str, str]] = {
     "a branch on an activation": (
         {
-            "engine/experts.c": (
+            "engine/block.c": (
                 "    colibri_kernels.swiglu(",
                 '    if (g[1] > 0.0f) __asm__ volatile("nop");\n    colibri_kernels.swiglu(',
             )
@@ -74,15 +74,15 @@ FAULTS: dict[str, tuple[Edits, str, str]] = {
     "a branch on the expert": (
         {
             "engine/stages.c": (
-                "#if COLIBRI_N_EXPERTS > 0\n    return",
-                "#if COLIBRI_N_EXPERTS > 0\n"
-                '    if (state->expert_ids[state->header.slot] & 1) __asm__ volatile("nop");\n    return',
+                "    const colibri_block_t block = colibri_block(call);",
+                "    const colibri_block_t block = colibri_block(call);\n"
+                '    if (state->expert_ids[state->header.slot] & 1) __asm__ volatile("nop");',
             )
         },
         *("gate", "instructions"),
     ),
     "a logit loaded by the expert's number": (
-        {"engine/router.c": ("weights[j] = colibri_from_order_key(best_key)", "weights[j] = logits[ids[j]]")},
+        {"engine/top_k.c": ("chosen[j] = colibri_from_order_key(best_key)", "chosen[j] = values[ids[j]]")},
         *("router", "addresses"),
     ),
     "a table at the token's number": (
