@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from colibri.errors import ImageError, UsageError
-from colibri.model import Generation
+from colibri.model import Generation, Reading
 
 SCHEMA_VERSION = 1
 IMAGE, HEX, CONFIG, TOKENIZER, MANIFEST, VECTORS, ORIGIN = (
@@ -39,6 +39,8 @@ _MANIFEST_FIELDS: dict[str, type] = {
     "settings.max_seq": int,
     "settings.weights_address": int,
     "settings.expert_align": int,
+    "reading": dict,
+    "reading.set": dict,
     "config_hash": str,
     "image.bytes": int,
     "image.sha256": str,
@@ -79,13 +81,22 @@ class Folder:
         """The board's description as it was when the folder was packed."""
         return self.path / f"{self.board_name}.toml"
 
+    @property
+    def reading(self) -> Reading:
+        """What the user said against the checkpoint when it was packed."""
+        said = self.manifest["reading"]
+        family = said["family"]
+        if family is not None and family.endswith(".toml"):
+            family = str(self.origin("family") or family)
+        return Reading(family, tuple(said["set"].items()))
+
     def vectors(self) -> dict[str, Any]:
         """vectors.json."""
         values = _read_json(self.path / VECTORS)
         _check_fields(self.path / VECTORS, values, {"schema_version": int, "trace": list, "prompts": list})
         return values
 
-    def origin(self, name: Literal["checkpoint", "board"]) -> Path | None:
+    def origin(self, name: Literal["checkpoint", "board", "family"]) -> Path | None:
         """Where an input lay when the folder was packed; None where the folder does not say."""
         if not (self.path / ORIGIN).exists():
             return None

@@ -43,6 +43,8 @@ def write_folder(
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
     shutil.copyfile(board.path, folder / f"{board.name}.toml")
     origin = {"checkpoint": str(model.path.resolve()), "board": str(board.path.resolve())}
+    if _has_family_file(model):
+        origin["family"] = str(Path(model.reading.family or "").resolve())
     (folder / ORIGIN).write_text(json.dumps(origin, indent=1) + "\n")
 
 
@@ -64,6 +66,7 @@ def _manifest(
         "schema_version": SCHEMA_VERSION,
         "name": name,
         "source": {"sha256": model.source_sha256},
+        "reading": reading_json(model),
         "settings": settings_json(plan, board, settings),
         "config_hash": digest.hex(),
         "image": {"bytes": plan.layout.image_bytes, "sha256": written.image_sha256},
@@ -84,6 +87,19 @@ def _manifest(
             for tensor, sha256 in written.tensors.items()
         ],
     }
+
+
+def reading_json(model: Model) -> dict[str, Any]:
+    """What the user said against the checkpoint, as a manifest records it: of a family file its name alone."""
+    family = model.reading.family
+    return {
+        "family": Path(family).name if family is not None and _has_family_file(model) else family,
+        "set": dict(model.reading.overrides),
+    }
+
+
+def _has_family_file(model: Model) -> bool:
+    return model.reading.family is not None and model.reading.family.endswith(".toml")
 
 
 def settings_json(plan: Plan, board: Board, settings: Settings) -> dict[str, Any]:

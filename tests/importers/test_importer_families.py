@@ -43,7 +43,7 @@ def test_every_element_is_used_once(name: str) -> None:
     assert np.array_equal(used, source_values(ORACLES / name))
 
 
-@pytest.mark.parametrize("name", sorted({load(ORACLES / n).config.family: n for n in NAMES}.values()))
+@pytest.mark.parametrize("name", sorted({load(ORACLES / n).config.family: n for n in reversed(NAMES)}.values()))
 def test_a_tensor_too_few_or_too_many_is_named(name: str, tmp_path: Path) -> None:
     folder = tmp_path / "copy"
     shutil.copytree(ORACLES / name, folder)
@@ -56,7 +56,7 @@ def test_a_tensor_too_few_or_too_many_is_named(name: str, tmp_path: Path) -> Non
         path.write_bytes(tc.safetensors_bytes({n: t for n, t in tensors.items() if n != left_out}))
         with pytest.raises(CheckpointError) as caught:
             load(folder)
-        assert left_out.rsplit(".", 1)[0] in str(caught.value), left_out
+        assert left_out in str(caught.value)
     path.write_bytes(tc.safetensors_bytes({**tensors, "model.layers.0.extra.weight": tc.f32(np.ones(3))}))
     with pytest.raises(CheckpointError, match=r"extra\.weight"):
         load(folder)

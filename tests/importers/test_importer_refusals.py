@@ -14,20 +14,21 @@ import pytest
 import tiny_checkpoint as tc
 
 from colibri.errors import CheckpointError, ColibriError, UsageError
-from colibri.importers import load
+from colibri.importers import AS_IT_SAYS, load
 from colibri.importers import safetensors as st
 from colibri.importers.files import opened, read_range
+from colibri.model import Reading
 
 
-def read_all(path: Path, **options: Any) -> None:
-    for tensor in load(path, **options):
+def read_all(path: Path, reading: Reading = AS_IT_SAYS) -> None:
+    for tensor in load(path, reading):
         tensor.read()
 
 
-def refusal(path: Path, **options: Any) -> ColibriError:
+def refusal(path: Path, reading: Reading = AS_IT_SAYS) -> ColibriError:
     """Load a checkpoint and read all of it; return the error."""
     with pytest.raises(ColibriError) as caught:
-        read_all(path, **options)
+        read_all(path, reading)
     error = caught.value
     assert error.where
     assert error.expected
@@ -83,16 +84,16 @@ BAD_VALUES: list[tuple[str, object, str]] = [
     ("rms_norm_eps", 2.0**-41, "a number from 9.09495e-13"),
     ("rms_norm_eps", "1e-5", "the string '1e-5'"),
     ("rms_norm_eps", True, "true"),
-    ("hidden_act", "gelu", "'silu'"),
+    ("hidden_act", "tanh", "one of silu"),
     ("hidden_act", None, "null"),
     ("sliding_window", 0, "got 0"),
     ("sliding_window", 4.5, "4.5"),
-    ("layer_types", ["sliding_attention"], "the same attention in all layers"),
-    ("layer_types", "full_attention", "the same attention in all layers"),
-    ("layer_types", 3, "the same attention in all layers"),
+    ("layer_types", ["sliding_attention"], "layer_types has sliding layers"),
+    ("layer_types", ["chunked_attention"], "names among full_attention"),
+    ("layer_types", ["full_attention"] * 2, "one a layer"),
+    ("layer_types", "full_attention", "one a layer"),
+    ("layer_types", 3, "one a layer"),
     ("tie_word_embeddings", 1, "true or false"),
-    ("attention_bias", True, "biases are not supported"),
-    ("mlp_bias", True, "biases are not supported"),
     ("bos_token_id", 6, "0 to 5"),
     ("bos_token_id", [1, 2], "one token id"),
     ("eos_token_id", [2, -1], "-1"),
@@ -106,16 +107,21 @@ BAD_VALUES: list[tuple[str, object, str]] = [
     ("architectures", "MixtralForCausalLM", "the string"),
     ("architectures", [["x"]], "a list"),
     ("quantization_config", {"quant_method": "gptq"}, "the string 'gptq'"),
-    ("quantization_config", "fp8", "the string 'fp8'"),
+    ("quantization_config", "fp8", "weight_block_size of 128 x 128"),
+    ("quantization_config", {"quant_method": "fp8", "weight_block_size": [64, 64]}, "weight_block_size"),
     ("rope_theta", 500000.0, "10000.0 as rope_parameters.rope_theta says"),
     ("rope_parameters", [], "an object or null"),
     ("rope_parameters", {"rope_theta": 0.5}, "a number from 1"),
     ("rope_parameters", {"rope_theta": "1e4"}, "the string '1e4'"),
     ("rope_parameters", {"rope_theta": 1e300}, "1e+300"),
     ("rope_parameters", {"rope_type": 4}, "a string"),
-    ("rope_parameters", {"rope_type": "yarn", "factor": 4.0}, "'yarn'"),
+    ("rope_parameters", {"rope_type": "proportional", "factor": 4.0}, "does not implement"),
+    ("rope_parameters", {"rope_type": "yarn"}, "no such key"),
+    ("rope_parameters", {"rope_type": "yarn", "factor": 4.0, "truncate": 1}, "true or false"),
+    ("rope_parameters", {"rope_type": "yarn", "factor": 4.0, "rope_theta": 1}, "more than 1"),
     ("rope_parameters", {"rope_type": "dynamic", "factor": 4.0}, "length of the sequence"),
-    ("rope_parameters", {"rope_type": "longrope"}, "'longrope'"),
+    ("rope_parameters", {"rope_type": "longrope"}, "2 positive numbers"),
+    ("rope_parameters", {"rope_type": "longrope", "short_factor": [1, 0]}, "2 positive numbers"),
     ("rope_parameters", {"type": "su"}, "'su': it is unknown"),
     ("rope_parameters", {"rope_type": "linear"}, "no such key"),
     ("rope_parameters", {"rope_type": "linear", "factor": 0}, "got 0"),
@@ -619,7 +625,7 @@ def test_a_folder_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_an_unknown_family_is_a_usage_error(tmp_path: Path) -> None:
-    error = refusal(tc.mixtral().write(tmp_path), family="gpt2")
+    error = refusal(tc.mixtral().write(tmp_path), Reading("gpt2"))
     assert isinstance(error, UsageError)
     assert "mixtral" in error.expected
 

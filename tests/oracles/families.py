@@ -84,14 +84,15 @@ def yarn(factor: float, original: int, **more: Any) -> Axes:
     }
 
 
-DEEPSEEK_YARN = yarn(10.0, 64, beta_fast=32, beta_slow=1, mscale=0.707, mscale_all_dim=0.9)
+# These lengths and thetas put a frequency between the two bands, so that the ramp counts.
+DEEPSEEK_YARN = {**yarn(10.0, 64, beta_fast=32, beta_slow=1, mscale=0.707, mscale_all_dim=0.9), "rope_theta": 100.0}
 GPT_OSS: Axes = {
     **BASE,
     **LOCAL,
     "head_dim": 12,
     "sliding_window": 5,
     "rope_parameters": {
-        **yarn(8.0, 24, beta_fast=32.0, beta_slow=1.0, truncate=False),
+        **yarn(8.0, 400, beta_fast=32.0, beta_slow=1.0, truncate=False),
         "rope_theta": 150000.0,
     },
 }
@@ -417,14 +418,22 @@ FAMILY_ORACLES: dict[str, FamilyOracle] = {
         "AfmoeConfig", {**AFMOE, **LONG, "sliding_window": 31}, SIGMOID, n_tokens=600, positions=24, dtype="bfloat16"
     ),
     "hunyuan_v1_moe": FamilyOracle(
-        "HunYuanMoEV1Config", {**BASE, "intermediate_size": 20, "num_experts": 5, "moe_topk": 2, "head_dim": 12}, Routing()
+        "HunYuanMoEV1Config",
+        {**BASE, "intermediate_size": 20, "num_experts": 5, "moe_topk": 2, "head_dim": 12},
+        Routing(),
     ),
     "llama_moe": FamilyOracle("published:llama_moe", LLAMA_MOE, Routing()),
     "mixtral_full": FamilyOracle(  # every expert chosen
-        "MixtralConfig", {**BASE, **LOCAL, "num_local_experts": 3, "num_experts_per_tok": 3}, Routing(), dtype="bfloat16"
+        "MixtralConfig",
+        {**BASE, **LOCAL, "num_local_experts": 3, "num_experts_per_tok": 3},
+        Routing(),
+        dtype="bfloat16",
     ),
     "mixtral_one": FamilyOracle(  # no choice at all
-        "MixtralConfig", {**BASE, **LOCAL, "num_local_experts": 1, "num_experts_per_tok": 1}, Routing(), dtype="bfloat16"
+        "MixtralConfig",
+        {**BASE, **LOCAL, "num_local_experts": 1, "num_experts_per_tok": 1},
+        Routing(),
+        dtype="bfloat16",
     ),
     "deepseek_v2_long": FamilyOracle(
         "DeepseekV2Config",

@@ -36,7 +36,11 @@ def redraw(model: nn.Module, seed: int) -> None:
                 r = 1.0 + 0.2 * r if "norm" in name and name.endswith("weight") else 0.2 * r
             else:
                 is_router = any(part in name for part in ("gate.weight", "router", ".wg.", "gate_network"))
-                fan_in = parameter.shape[-2] if name.endswith(("experts.gate_up_proj", "experts.down_proj")) else parameter.shape[-1]
+                fan_in = (
+                    parameter.shape[-2]
+                    if name.endswith(("experts.gate_up_proj", "experts.down_proj"))
+                    else parameter.shape[-1]
+                )
                 r = r * fan_in**-0.5 * (2.0 if is_router else 1.0)
             parameter.copy_(r.to(parameter.dtype))
 
@@ -96,7 +100,9 @@ class Reference:
 
     def _record(self, path: str, output: Any) -> None:
         """Keep a router's logits and, where it says them, the experts it chose."""
-        parts = [t.detach() for t in (output if isinstance(output, tuple) else (output,)) if isinstance(t, torch.Tensor)]
+        parts = [
+            t.detach() for t in (output if isinstance(output, tuple) else (output,)) if isinstance(t, torch.Tensor)
+        ]
         chosen = None
         if len(parts) == 3 and parts[2].dim() == 2:  # logits, weights, experts
             logits, chosen = parts[0], parts[2].numpy().copy()
@@ -134,7 +140,9 @@ class Reference:
     @property
     def top_k(self) -> int:
         axes = {**self.oracle.axes, **self.oracle.axes.get("ffn_config", {})}
-        return next(axes[key] for key in ("num_experts_per_tok", "moe_k", "moe_topk", "moe_top_k", "num_selects") if key in axes)
+        return next(
+            axes[key] for key in ("num_experts_per_tok", "moe_k", "moe_topk", "moe_top_k", "num_selects") if key in axes
+        )
 
     def _oracle_routing(self) -> Routing:
         assert self.oracle.routing is not None

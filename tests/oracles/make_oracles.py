@@ -253,7 +253,14 @@ def make(name: str) -> None:
     if oracle.positions is not None:
         # Spread evenly, with the first and the last; the router's answers likewise.
         kept = np.unique(np.linspace(0, oracle.n_tokens - 1, oracle.positions).round().astype(np.int32))
-        for key in golden.keys() & {"positions", "logits", "experts", "attn_experts", "router_logits", "router_weights"}:
+        for key in golden.keys() & {
+            "positions",
+            "logits",
+            "experts",
+            "attn_experts",
+            "router_logits",
+            "router_weights",
+        }:
             golden[key] = golden[key][kept]
     np.savez_compressed(folder / "golden.npz", **golden)  # type: ignore[arg-type]  # numpy's stub: allow_pickle
     n_bytes = sum(f.stat().st_size for f in folder.iterdir())

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import transformers
 from torch import nn
-from torch.nn import functional as F
+from torch.nn import functional
 
 
 class Block(nn.Module):
@@ -27,7 +27,7 @@ class Block(nn.Module):
         self.down_proj = nn.Linear(width, hidden, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+        return self.down_proj(functional.silu(self.gate_proj(x)) * self.up_proj(x))
 
 
 class DeepseekGate(nn.Module):
@@ -37,7 +37,7 @@ class DeepseekGate(nn.Module):
         self.weight = nn.Parameter(torch.empty(axes["n_routed_experts"], axes["hidden_size"]))
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        logits = F.linear(x, self.weight)
+        logits = functional.linear(x, self.weight)
         weights, chosen = logits.softmax(-1).topk(self.k, dim=-1)
         if self.normalise and self.k > 1:
             weights = weights / (weights.sum(-1, keepdim=True) + 1e-20)
@@ -56,7 +56,10 @@ class DeepseekMoe(nn.Module):
         rows = x.reshape(-1, x.shape[-1])
         _, weights, chosen = self.gate(rows)
         y = torch.stack(
-            [sum(w * self.experts[e](r) for w, e in zip(ws, es, strict=True)) for r, ws, es in zip(rows, weights, chosen)]
+            [
+                sum(w * self.experts[e](r) for w, e in zip(ws, es, strict=True))
+                for r, ws, es in zip(rows, weights, chosen, strict=True)
+            ]
         )
         return (y + self.shared_experts(rows)).reshape(x.shape)
 
@@ -85,8 +88,8 @@ class CutExperts(nn.Module):
         self.weight_down = nn.ParameterList(nn.Parameter(torch.empty(hidden, w)) for w in widths)
 
     def forward(self, x: torch.Tensor, e: int) -> torch.Tensor:
-        inner = F.silu(F.linear(x, self.weight_gate[e])) * F.linear(x, self.weight_up[e])
-        return F.linear(inner, self.weight_down[e])
+        inner = functional.silu(functional.linear(x, self.weight_gate[e])) * functional.linear(x, self.weight_up[e])
+        return functional.linear(inner, self.weight_down[e])
 
 
 class LlamaMoe(nn.Module):
@@ -100,7 +103,10 @@ class LlamaMoe(nn.Module):
         rows = x.reshape(-1, x.shape[-1])
         _, weights, chosen = self.gate(rows)
         experts = self.calculator.experts
-        y = [sum(w * experts(r, int(e)) for w, e in zip(ws, es, strict=True)) for r, ws, es in zip(rows, weights, chosen)]
+        y = [
+            sum(w * experts(r, int(e)) for w, e in zip(ws, es, strict=True))
+            for r, ws, es in zip(rows, weights, chosen, strict=True)
+        ]
         return torch.stack(y).reshape(x.shape)
 
 

@@ -24,7 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "colibri.data": {"errors"},
     "colibri.output": {"errors"},
     "colibri.tokenizer": {"errors"},
-    "colibri.importers": {"errors", "text", *_MODEL},
+    "colibri.importers": {"errors", "text", *_MODEL, "tensors", "combinations"},
     "colibri.text": set(),
     "colibri.quantise": {"errors", *_MODEL},
     "colibri.boards": {"errors", "data"},

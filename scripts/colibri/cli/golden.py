@@ -26,10 +26,11 @@ _SHOWN = 5
 @click.option(
     "--kv", type=click.Choice(["f32", "q8"]), default="f32", show_default=True, help="Format of the KV cache."
 )
+@options.reading_options
 @options.JSON
-def command(checkpoint: Path, ids: str, quant: str, kv: str, as_json: bool) -> None:
+def command(checkpoint: Path, ids: str, quant: str, kv: str, as_json: bool, **reading: Any) -> None:
     """Run the golden model on CHECKPOINT: the definition of every bit the firmware computes."""
-    source = workflow.read_checkpoint(checkpoint)
+    source = workflow.read_checkpoint(checkpoint, options.reading_from(reading))
     config = source.model.config
     tokens = parse_ids(ids, "--ids")
     check_ids(tokens, "--ids", config.vocab_size, config.max_seq)

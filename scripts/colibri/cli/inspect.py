@@ -10,11 +10,12 @@ from typing import Any
 import click
 
 from colibri.audit.elf import Elf
-from colibri.cli import options, render, workflow
+from colibri.cli import inspect_checkpoint, options, render, workflow
 from colibri.errors import UsageError
 from colibri.folder import IMAGE, is_folder
 from colibri.image.format import MAGIC
 from colibri.image.reader import Image, read_image, verify_image
+from colibri.importers import AS_IT_SAYS
 
 _ELF_MAGIC = b"\x7fELF"
 
@@ -22,11 +23,15 @@ _ELF_MAGIC = b"\x7fELF"
 @click.command("inspect")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--verify", "recompute", is_flag=True, help="Recompute every checksum of an image.")
+@options.reading_options
 @options.JSON
-def command(file: Path, recompute: bool, as_json: bool) -> None:
+def command(file: Path, recompute: bool, as_json: bool, **values: Any) -> None:
     """Show what is in FILE: an image, an ELF, a packed folder or a checkpoint."""
     path = file / IMAGE if is_folder(file) else file
     start = _start(path)
+    reading = options.reading_from(values)
+    if reading != AS_IT_SAYS and (start == MAGIC or start[:4] == _ELF_MAGIC):
+        raise UsageError("--family, --set", expected="a checkpoint", got=str(file), hint="what was packed is as it is")
     if recompute and start != MAGIC:
         raise UsageError("--verify", expected="an image (model.bin)", got=str(file), hint="give the image itself")
     if start == MAGIC:
@@ -37,7 +42,7 @@ def command(file: Path, recompute: bool, as_json: bool) -> None:
     elif start[:4] == _ELF_MAGIC:
         found = _elf(Elf.read(path))
     else:
-        found = _checkpoint(file)
+        found = inspect_checkpoint.found(workflow.read_checkpoint(file, reading).model)
     if as_json:
         render.document(found)
     else:
@@ -72,18 +77,6 @@ def _elf(elf: Elf) -> dict[str, Any]:
     return {"kind": "elf", "word_bits": elf.word_bits, "sections": [dataclasses.asdict(s) for s in elf.sections]}
 
 
-def _checkpoint(path: Path) -> dict[str, Any]:
-    model = workflow.read_checkpoint(path).model
-    config = dataclasses.asdict(model.config)
-    layers = config.pop("layers")
-    return {
-        "kind": "checkpoint",
-        "source_sha256": model.source_sha256,
-        "config": {**config, "layers": layers},
-        "tensors": [{"name": t.name, "shape": list(t.shape), "dtype": t.dtype, "source": t.source} for t in model],
-    }
-
-
 def _text(found: dict[str, Any]) -> str:
     if found["kind"] == "image":
         header = render.table(("field", "value"), [(k, str(v)) for k, v in found["header"].items()])
@@ -103,26 +96,4 @@ def _text(found: dict[str, Any]) -> str:
             for s in found["sections"]
         ]
         return render.table(("section", "address", "bytes", ""), sections)
-    lines = list(_flat("", {**found["config"], "layers": _distinct(found["config"]["layers"])}))
-    tensors = render.table(
-        ("tensor", "shape", "dtype"),
-        [(t["name"], "x".join(map(str, t["shape"])), t["dtype"]) for t in found["tensors"]],
-    )
-    return "\n".join(lines) + "\n\n" + tensors
-
-
-def _distinct(layers: list[dict[str, Any]]) -> dict[str, Any]:
-    """Equal consecutive layers as one, named by their range."""
-    named: dict[str, Any] = {}
-    first = 0
-    for n in range(1, len(layers) + 1):
-        if n == len(layers) or layers[n] != layers[first]:
-            named[f"{first}" if n - first == 1 else f"{first}-{n - 1}"] = layers[first]
-            first = n
-    return named
-
-
-def _flat(prefix: str, value: Any) -> list[str]:
-    if isinstance(value, dict):
-        return [line for key, item in value.items() for line in _flat(f"{prefix}.{key}" if prefix else str(key), item)]
-    return [f"{prefix} = {value}"]
+    return inspect_checkpoint.text(found)

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from colibri.errors import UsageError
 from colibri.layout.settings import ExpertAlign, Settings
+from colibri.model import Reading
 from colibri.quantise import Policy
 from colibri_sim.serial import BAUD_RATES, DEFAULT_BAUD, SerialPort
 
@@ -156,6 +158,50 @@ def build_and_run(*, allow_all: bool) -> Callable[[F], F]:
     return add
 
 
+class OverrideType(_ParamType):
+    """KEY=VALUE."""
+
+    name = "override"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Read the text. Fails as a usage error that states the rule."""
+        if isinstance(value, tuple):
+            return value
+        key, equals, text = str(value).partition("=")
+        if not key or not equals or not text:
+            self.fail(f"'{value}' is not KEY=VALUE, as attention.sliding_window=4096", param, ctx)
+        return key, text
+
+
+_READING = (
+    click.option("--family", metavar="NAME|FILE.toml", help="The checkpoint's family, or a file that describes it."),
+    click.option(
+        "--set",
+        "overrides",
+        metavar="KEY=VALUE",
+        type=OverrideType(),
+        multiple=True,
+        help="Read the checkpoint otherwise than it says; the keys are those that inspect prints.",
+    ),
+)
+
+
+def reading_options(function: F) -> F:
+    """The options that say how a checkpoint is read; `reading_from` gives them."""
+    for option in reversed(_READING):
+        function = option(function)
+    return function
+
+
+def reading_from(values: dict[str, Any]) -> Reading:
+    """What the user says against the checkpoint. Raises UsageError for a key that is there twice."""
+    keys = [key for key, _ in values["overrides"]]
+    twice = next((key for key in keys if keys.count(key) > 1), None)
+    if twice is not None:
+        raise UsageError(f"--set {twice}", expected="it once", got="two values", hint="leave one out")
+    return Reading(values["family"], tuple(values["overrides"]))
+
+
 _SETTINGS = (
     click.option(
         "-q", "--quant", metavar="QUANT", help="f32, bf16, f16, q8[:GROUP], q4[:GROUP] or PART=FORMAT,... [q8]"
@@ -169,8 +215,8 @@ _SETTINGS = (
 
 
 def settings_options(function: F) -> F:
-    """The options that decide what is packed; read them with `settings_from`."""
-    for option in reversed(_SETTINGS):
+    """The options that decide what is packed; `settings_from` and `reading_from` give them."""
+    for option in reversed((*_SETTINGS, *_READING)):
         function = option(function)
     return function
 
@@ -193,8 +239,15 @@ def settings_from(values: dict[str, Any]) -> Settings:
 def given_settings(values: dict[str, Any]) -> dict[str, str]:
     """The settings options that were on the command line, and their values, spelt as there."""
     spelling = {"quant": "-q", "prefix": "--name"}
-    return {
+    given = {
         spelling.get(name, "--" + name.replace("_", "-")): f"{value:#x}" if name == "weights_addr" else str(value)
         for name in SETTING_NAMES
         if (value := values[name]) is not None
     }
+    return given | reading_words(reading_from(values))
+
+
+def reading_words(reading: Reading) -> dict[str, str]:
+    """How a reading is spelt on a command line."""
+    words = {} if reading.family is None else {"--family": reading.family}
+    return words | {f"--set {key}": value for key, value in reading.overrides}

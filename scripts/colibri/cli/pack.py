@@ -24,7 +24,7 @@ def command(
     checkpoint: Path, board: str | None, output: Path, prompts: Path | None, as_json: bool, **values: Any
 ) -> None:
     """Pack CHECKPOINT for a board into model.bin, model.hex, model_config.h and what verification needs."""
-    source = workflow.read_checkpoint(checkpoint)
+    source = workflow.read_checkpoint(checkpoint, options.reading_from(values))
     settings = options.settings_from(values)
     target = workflow.board_for(board, source, settings)
     config = settings.apply(source.model.config)

@@ -21,7 +21,7 @@ from colibri.layout.plan import Part, Plan, make_plan, require_fit
 @options.JSON
 def command(checkpoint: Path, board: str | None, as_json: bool, **values: Any) -> int:
     """Say whether CHECKPOINT fits a board: flash and RAM by part, bytes and MACs per token. Without -b: all boards."""
-    source = workflow.read_checkpoint(checkpoint)
+    source = workflow.read_checkpoint(checkpoint, options.reading_from(values))
     settings = options.settings_from(values)
     if board is None:
         return _all_boards(source, settings, as_json)

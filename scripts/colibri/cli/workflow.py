@@ -15,15 +15,15 @@ import numpy.random  # noqa: F401  (here, with the other imports, where signals 
 
 from colibri.boards import Board, list_boards, load_board
 from colibri.cli import render
-from colibri.cli.options import given_settings, settings_from
+from colibri.cli.options import given_settings, reading_from, reading_words, settings_from
 from colibri.errors import CheckpointError, DoesNotFit, ImageError, UsageError
 from colibri.folder import MANIFEST, Folder, is_folder, read_folder
-from colibri.importers import load
+from colibri.importers import AS_IT_SAYS, load
 from colibri.layout.plan import Plan, make_plan, require_fit
 from colibri.layout.settings import Settings
-from colibri.model import Model
+from colibri.model import Model, Reading
 from colibri.output import output_errors, replaced_folder
-from colibri.packing import config_digest, settings_json, write_folder
+from colibri.packing import config_digest, reading_json, settings_json, write_folder
 from colibri.quantise import Policy
 from colibri.tokenizer import Tokenizer
 from colibri_sim.golden import GoldenModel
@@ -45,8 +45,8 @@ class Checkpoint:
         return None if raw is None else Tokenizer(raw, f"{self.model.path}: tokenizer.json")
 
 
-def read_checkpoint(path: Path) -> Checkpoint:
-    """Import a checkpoint; its name is its folder's, without what cannot be printed. Raises CheckpointError."""
+def read_checkpoint(path: Path, reading: Reading = AS_IT_SAYS) -> Checkpoint:
+    """Import a checkpoint; its name is its folder's, without what cannot be printed. Raises CheckpointError, UsageError."""
     if is_folder(path):
         origin = read_folder(path).origin("checkpoint")
         raise UsageError(
@@ -55,7 +55,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
             got="a folder that `colibri pack` wrote",
             hint=f"it was packed from {origin}" if origin else "give the checkpoint it was packed from",
         )
-    model = load(path)
+    model = load(path, reading)
     name = model.path.resolve().name
     return Checkpoint(model, "".join(c if c.isprintable() else "?" for c in name))
 
@@ -119,7 +119,7 @@ def packed(target: Path, board_name: str | None, values: dict[str, Any], work: P
         raise UsageError(
             str(target), expected="a checkpoint or a packed folder", got="nothing there", hint="check the path"
         )
-    checkpoint = read_checkpoint(target)
+    checkpoint = read_checkpoint(target, reading_from(values))
     settings = settings_from(values)
     board = board_for(board_name, checkpoint, settings)
     if work is not None:
@@ -156,13 +156,19 @@ def _refuse_settings(target: Path, board_name: str | None, values: dict[str, Any
         if given.get("-b", folder.board_name) != folder.board_name and "--weights-addr" not in given:
             wanted.pop("--weights-addr", None)
         source = folder.origin("checkpoint") or "CHECKPOINT"
-        command = ["colibri", "pack", str(source), *(word for option in wanted.items() for word in option)]
+        command = ["colibri", "pack", str(source), *(word for option in wanted.items() for word in _words(*option))]
         raise UsageError(
             next(iter(given)),
             expected=f"no packing options: {target} was packed already",
-            got=" ".join(f"{option} {value}" for option, value in given.items()),
+            got=" ".join(word for option in given.items() for word in _words(*option)),
             hint=f"pack again: {shlex.join(command)} -o OTHER",
         )
+
+
+def _words(option: str, value: str) -> list[str]:
+    """An option as words of a command line; that of one axis is ``--set KEY``."""
+    name, _, key = option.partition(" ")
+    return [name, f"{key}={value}" if key else value]
 
 
 def _settings_of(folder: Folder) -> dict[str, str]:
@@ -178,7 +184,7 @@ def _settings_of(folder: Folder) -> dict[str, str]:
         options["--expert-align"] = str(settings["expert_align"])
     if settings["prefix"] is not None:
         options["--name"] = settings["prefix"]
-    return options
+    return options | reading_words(folder.reading)
 
 
 def _reusable(work: Path, checkpoint: Checkpoint, board: Board, settings: Settings) -> bool:
@@ -195,6 +201,7 @@ def _reusable(work: Path, checkpoint: Checkpoint, board: Board, settings: Settin
     manifest = folder.manifest
     return bool(
         manifest["source"]["sha256"] == model.source_sha256
+        and manifest["reading"] == reading_json(model)
         and manifest["settings"] == settings_json(plan, board, settings)
         and manifest["config_hash"] == config_digest(plan, settings).hex()
         # what the source's hash does not cover
@@ -209,7 +216,7 @@ def _reusable(work: Path, checkpoint: Checkpoint, board: Board, settings: Settin
 
 def fitting_boards(checkpoint: Path, values: dict[str, Any]) -> list[str]:
     """The boards on which a checkpoint fits with these options. Raises DoesNotFit where it fits on none."""
-    names = _fitting(read_checkpoint(checkpoint).model, settings_from(values))
+    names = _fitting(read_checkpoint(checkpoint, reading_from(values)).model, settings_from(values))
     if not names:
         raise DoesNotFit(
             str(checkpoint),
@@ -241,7 +248,7 @@ def golden_of(folder: Folder) -> GoldenModel:
             got="nothing there" if path else "no word on where it lies",
             hint="give the checkpoint instead",
         )
-    model = load(path)
+    model = load(path, folder.reading)
     if model.source_sha256 != sha256:
         raise UsageError(
             str(path),

@@ -4,32 +4,29 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Mapping
 from pathlib import Path
 
 from colibri.errors import CheckpointError
 from colibri.importers.files import cannot_read, opened
 from colibri.importers.folder import CONFIG, PICKLE_SUFFIXES, pickle_refused
-from colibri.importers.hf import chosen_file, load_folder
+from colibri.importers.hf import AS_IT_SAYS, chosen_file, load_folder
 from colibri.importers.llama2c import is_llama2c, load_llama2c
 from colibri.importers.text import place
 from colibri.model import Model, Reading
 
-__all__ = ["load"]
+__all__ = ["AS_IT_SAYS", "load"]
 
 
-def load(path: Path, *, family: str | None = None, settings: Mapping[str, str] | None = None) -> Model:
+def load(path: Path, reading: Reading = AS_IT_SAYS) -> Model:
     """Read a checkpoint.
 
-    path    a Hugging Face folder (config.json, safetensors), or one of its files: config.json, a .safetensors file, the
-            index of several; or a .bin file of llama2.c
-    family    take it for this model family, whatever its config names; or the path of a family file (.toml)
-    settings  axes to read otherwise than the checkpoint says, by the keys of `Model.settings`
+    path     a Hugging Face folder (config.json, safetensors), or one of its files: config.json, a .safetensors file, the
+             index of several; or a .bin file of llama2.c
+    reading  what the user says against it: a family, values of axes
 
     Headers, shapes and names are checked in full and every byte of weights is hashed; weights are converted, and their
-    range checked, when a tensor is read. Raises CheckpointError, and UsageError for an unknown family or setting.
+    range checked, when a tensor is read. Raises CheckpointError, and UsageError for what `reading` gets wrong.
     """
-    reading = Reading(family, tuple((settings or {}).items()))
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError) as e:

@@ -1,12 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which axes go together, for those that a user states. What a config.json says is checked key by key where it is read."""
+"""Sizes and values of axes that a user states. What a config.json says is checked key by key where it is read.
+
+Which axes go together is `colibri.combinations`, for every model.
+"""
 
 from __future__ import annotations
 
 import math
 
-from colibri.axes import Attention, Convolution, Ffn, Groups, LatentAttention, Layer, Norm, Rope, Router
-from colibri.importers.limits import MAX_LAYERS, MAX_POSITIONS, MAX_ROW_ELEMS, MAX_SCALE, MAX_VOCAB, MIN_NORM_EPS
+from colibri.axes import Attention, Convolution, Ffn, LatentAttention, Layer, Norm, Rope, Router
+from colibri.combinations import contradictions
+from colibri.importers.limits import (
+    MAX_LAYERS,
+    MAX_POSITIONS,
+    MAX_ROW_ELEMS,
+    MAX_SCALE,
+    MAX_TAPS,
+    MAX_VOCAB,
+    MIN_NORM_EPS,
+)
 from colibri.model import ModelConfig
 
 
@@ -31,32 +43,34 @@ def check_axes(config: ModelConfig) -> None:
     _norm("final_norm", config.final_norm)
     for layer in dict.fromkeys(config.layers):
         _layer(layer)
-
-
-def _require(condition: bool, axis: str, expected: str, got: object) -> None:
-    if not condition:
-        raise AxesError(axis, expected, got)
+    for problem in contradictions(config):
+        raise AxesError("axes", "axes that go together", problem)
 
 
 def _integer(axis: str, value: int, high: int, low: int = 1) -> None:
-    _require(low <= value <= high, axis, f"an integer from {low} to {high}", value)
+    if not low <= value <= high:
+        raise AxesError(axis, f"an integer from {low} to {high}", value)
 
 
-def _factor(axis: str, value: float) -> None:
-    good = math.isfinite(value) and 1 / MAX_SCALE <= abs(value) <= MAX_SCALE
-    _require(good, axis, f"a number of magnitude {1 / MAX_SCALE:g} to {MAX_SCALE:g}", value)
+def _range(axis: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise AxesError(axis, f"a number from {low:g} to {high:g}", value)
 
 
-def _norm(axis: str, norm: Norm) -> None:
-    _require(MIN_NORM_EPS <= norm.eps <= 1, f"{axis}.eps", f"a number from {MIN_NORM_EPS:g} to 1", norm.eps)
-    _require(norm.weight or not norm.bias, f"{axis}.bias", "a weight where there is a bias", "a bias alone")
+def _factor(axis: str, value: float, *, positive: bool = False) -> None:
+    if not math.isfinite(value) or not 1 / MAX_SCALE <= (value if positive else abs(value)) <= MAX_SCALE:
+        kind = "a number" if positive else "a number of magnitude"
+        raise AxesError(axis, f"{kind} from {1 / MAX_SCALE:g} to {MAX_SCALE:g}", value)
+
+
+def _norm(axis: str, norm: Norm | None) -> None:
+    if norm is not None:
+        _range(f"{axis}.eps", norm.eps, MIN_NORM_EPS, 1)
 
 
 def _layer(layer: Layer) -> None:
     for name in ("attn_norm", "ffn_norm", "attn_post_norm", "ffn_post_norm"):
-        norm = getattr(layer, name)
-        if norm is not None:
-            _norm(name, norm)
+        _norm(name, getattr(layer, name))
     _factor("residual", layer.residual)
     match layer.mixer:
         case Attention():
@@ -64,97 +78,71 @@ def _layer(layer: Layer) -> None:
         case LatentAttention():
             _latent(layer.mixer)
         case Convolution():
-            _integer("convolution.taps", layer.mixer.taps, 64)
+            _integer("convolution.taps", layer.mixer.taps, MAX_TAPS)
     _ffn(layer.ffn)
 
 
-def _rope(rope: Rope, n_dims: int) -> None:
-    _require(2 <= rope.rotary_dim <= n_dims, "rope.rotary_dim", f"an even number up to {n_dims}", rope.rotary_dim)
-    good = all(math.isfinite(f) and 0 <= f <= MAX_SCALE for f in rope.inv_freq)
-    _require(good, "rope.inv_freq", f"numbers from 0 to {MAX_SCALE:g}", "others")
+def _rope(rope: Rope) -> None:
+    _integer("rope.rotary_dim", rope.rotary_dim, MAX_ROW_ELEMS, 2)
+    for frequency in rope.inv_freq:
+        _range("rope.inv_freq", frequency, 0, MAX_SCALE)
     _factor("rope.factor", rope.factor)
 
 
 def _attention(a: Attention) -> None:
     for axis in ("n_heads", "n_kv_heads", "head_dim"):
         _integer(f"attention.{axis}", getattr(a, axis), MAX_ROW_ELEMS)
-    _require(a.n_heads % a.n_kv_heads == 0, "attention.n_kv_heads", f"a divisor of {a.n_heads} heads", a.n_kv_heads)
     _integer("attention.n_heads x head_dim", a.n_heads * a.head_dim, MAX_ROW_ELEMS)
     _factor("attention.scale", a.scale)
     for axis in ("window", "chunk"):
         if getattr(a, axis) is not None:
             _integer(f"attention.{axis}", getattr(a, axis), MAX_VOCAB)
-    _require(a.window is None or a.chunk is None, "attention.chunk", "no chunk beside a window", a.chunk)
     if a.clip is not None:
-        _factor("attention.clip", a.clip)
-        _require(a.clip > 0, "attention.clip", "a positive number", a.clip)
+        _factor("attention.clip", a.clip, positive=True)
     if a.rope is not None:
-        _rope(a.rope, a.head_dim)
+        _rope(a.rope)
     if a.qk_norm is not None:
         _norm("attention.qk_norm", a.qk_norm.norm)
     if a.temperature is not None:
         _integer("attention.temperature.interval", a.temperature.interval, MAX_POSITIONS)
-        _factor("attention.temperature.scale", a.temperature.scale)
+        _range("attention.temperature.scale", a.temperature.scale, 0, MAX_SCALE)
     if a.router is not None:
         _router(a.router)
-        tiled = a.kv_map == "tile" and a.n_heads == a.router.top_k * a.n_kv_heads
-        _require(tiled, "attention.n_heads", "top_k x n_kv_heads heads, tiled, in mixture of attention", a.n_heads)
 
 
 def _latent(a: LatentAttention) -> None:
     for axis in ("n_heads", "kv_rank", "nope_dim", "rope_dim", "value_dim"):
-        _integer(f"attention.{axis}", getattr(a, axis), MAX_ROW_ELEMS)
+        _integer(f"latent.{axis}", getattr(a, axis), MAX_ROW_ELEMS)
     if a.q_rank is not None:
-        _integer("attention.q_rank", a.q_rank, MAX_ROW_ELEMS)
-    _integer("attention.n_heads x value_dim", a.n_heads * a.value_dim, MAX_ROW_ELEMS)
-    _require(a.rope.rotary_dim == a.rope_dim, "rope.rotary_dim", f"rope_dim, {a.rope_dim}", a.rope.rotary_dim)
-    _rope(a.rope, a.rope_dim)
-    _norm("attention.norm", a.norm)
-    _factor("attention.scale", a.scale)
+        _integer("latent.q_rank", a.q_rank, MAX_ROW_ELEMS)
+    _integer("latent.n_heads x value_dim", a.n_heads * a.value_dim, MAX_ROW_ELEMS)
+    _rope(a.rope)
+    _norm("latent.norm", a.norm)
+    _factor("latent.scale", a.scale)
     if a.window is not None:
-        _integer("attention.window", a.window, MAX_VOCAB)
+        _integer("latent.window", a.window, MAX_VOCAB)
 
 
 def _router(r: Router) -> None:
     _integer("router.n_experts", r.n_experts, MAX_ROW_ELEMS)
     _integer("router.top_k", r.top_k, r.n_experts)
     _factor("router.scale", r.scale)
+    _range("router.jitter", r.jitter, 0, 1)
     if r.groups is not None:
-        _groups(r.groups, r)
+        _integer("router.groups.n_groups", r.groups.n_groups, r.n_experts)
     if r.renormalise is not None:
-        n = r.renormalise
-        _require(0 <= n.eps <= 1, "router.renormalise.eps", "a number from 0 to 1", n.eps)
-        _require(MIN_NORM_EPS <= n.floor <= 1, "router.renormalise.floor", f"from {MIN_NORM_EPS:g} to 1", n.floor)
-    if r.method == "sparsemixer":
-        _require(r.top_k == 2, "router.top_k", "2 with sparsemixer", r.top_k)
-        _require(0 <= r.jitter <= 1, "router.jitter", "a number from 0 to 1", r.jitter)
-        plain = r.groups is None and not r.correction
-        _require(plain, "router.method", "neither groups nor correction with sparsemixer", "one of them")
-
-
-def _groups(g: Groups, r: Router) -> None:
-    _integer("router.groups.n_groups", g.n_groups, r.n_experts)
-    _require(r.n_experts % g.n_groups == 0, "router.groups.n_groups", f"a divisor of {r.n_experts}", g.n_groups)
-    _integer("router.groups.top_groups", g.top_groups, g.n_groups)
-    size = r.n_experts // g.n_groups
-    _require(g.score != "top2" or size >= 2, "router.group_score", "groups of two experts or more for top2", g.score)
-    enough = g.fill == "zero" or g.top_groups * size >= r.top_k
-    _require(enough, "router.groups.top_groups", f"groups that hold {r.top_k} experts together", g.top_groups)
+        _range("router.renormalise.eps", r.renormalise.eps, 0, 1)
+        _range("router.renormalise.floor", r.renormalise.floor, MIN_NORM_EPS, 1)
 
 
 def _ffn(f: Ffn) -> None:
     _integer("ffn.width", f.width, MAX_ROW_ELEMS)
     if f.clamp is not None:
-        _factor("ffn.clamp.limit", f.clamp.limit)
-        good = f.gated and f.activation == "silu" and f.clamp.limit > 0
-        _require(good, "ffn.clamp", "a gate, silu and a positive limit with it", f.activation)
-    if f.router is None:
-        alone = f.widths is None and f.shared is None and not f.output_bias
-        _require(alone, "router", "one, as there are widths, a shared block or an output bias", "none")
-        return
-    _router(f.router)
-    if f.widths is not None:
-        good = len(f.widths) == f.router.n_experts and min(f.widths) >= 1 and max(f.widths) == f.width
-        _require(good, "ffn.widths", f"{f.router.n_experts} widths, the largest ffn.width", list(f.widths)[:8])
+        _factor("ffn.clamp.limit", f.clamp.limit, positive=True)
+        _range("ffn.clamp.alpha", f.clamp.alpha, 0, MAX_SCALE)
+    for width in f.widths or ():
+        _integer("ffn.widths", width, f.width)
+    if f.router is not None:
+        _router(f.router)
     if f.shared is not None:
         _integer("shared.width", f.shared.width, MAX_ROW_ELEMS)

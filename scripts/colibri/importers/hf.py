@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from colibri.combinations import contradictions
 from colibri.errors import CheckpointError, UsageError
 from colibri.importers.bind import bind
 from colibri.importers.config import ConfigReader
@@ -61,6 +62,8 @@ def load_folder(path: Path, file: str | None = None, *, reading: Reading = AS_IT
             reader, stated[YARN_TRUNCATE] = _with_truncate(reader, truncate, wanted.pop(YARN_TRUNCATE, None))
         config = found.adapt(found.config(reader), sources)
         bindings = found.bindings(config, sources, reader)
+    for problem in contradictions(config):
+        raise CheckpointError(where, expected="axes that go together", got=problem, hint="no such model can be built")
     tensors, skipped = bind(config, bindings, sources, place(path / weights))
     config = override(config, wanted, stated)
     generation, bos_id, eos_ids = read_generation(folder, config)

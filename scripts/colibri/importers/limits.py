@@ -7,3 +7,4 @@ MIN_NORM_EPS = 2.0**-40  # smaller values are zero in the engine's arithmetic
 MAX_SCALE = 2.0**40  # of factors and limits; what they multiply stays far from overflow
 MAX_LAYERS = 65536
 MAX_VOCAB = 2**31 - 1
+MAX_TAPS = 64  # of a short convolution

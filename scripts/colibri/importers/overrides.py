@@ -8,7 +8,6 @@ to the layers that have one, or to all where none has.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +17,7 @@ import numpy as np
 from colibri.axes import Attention, LatentAttention, Layer, Renormalise, Router
 from colibri.errors import UsageError
 from colibri.importers.axes_check import AxesError, check_axes
+from colibri.importers.limits import MAX_SCALE
 from colibri.importers.text import quoted
 from colibri.model import ModelConfig
 
@@ -46,10 +46,10 @@ class _Key:
 
 
 def _number(text: str) -> float:
-    value = float(np.float32(float(text)))
-    if not math.isfinite(value):
+    value = float(text)
+    if not abs(value) <= MAX_SCALE:  # NaN too
         raise ValueError
-    return value
+    return float(np.float32(value))
 
 
 def _or_none(parse: Callable[[str], Any]) -> Callable[[str], Any]:

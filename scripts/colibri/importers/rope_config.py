@@ -88,15 +88,23 @@ class _Keys:
         return holder.number("factor", _MIN, _MAX)
 
 
-def read_rope(config: ConfigReader, head_dim: int, pairing: Pairing = "half", kind: str | None = None) -> RopeConfig:
+def read_rope(
+    config: ConfigReader,
+    head_dim: int,
+    pairing: Pairing = "half",
+    *,
+    partial: bool = False,
+    kind: str | None = None,
+) -> RopeConfig:
     """Return the rotary embedding that a config's keys mean; raises CheckpointError naming a key.
 
-    head_dim  dimensions of a head, of which partial_rotary_factor are rotated
+    head_dim  dimensions of a head
+    partial   the family can rotate a part of them, partial_rotary_factor
     kind      the kind of layer (full_attention, ...), where each may have parameters of its own
     """
     keys = _Keys(config, tuple(_sets(config, kind)))
     theta = keys.number("rope_theta", 1.0, _MAX)
-    n_dims = _rotary_dims(keys, head_dim)
+    n_dims = _rotary_dims(keys, head_dim, partial=partial)
     scaling = _rope_type(keys)
     table, factor, max_seq, qk_factor = rope.inverse_frequencies(theta, n_dims), 1.0, None, 1.0
     if scaling == "linear":
@@ -125,11 +133,13 @@ def _sets(config: ConfigReader, kind: str | None) -> list[ConfigReader]:
     return sets
 
 
-def _rotary_dims(keys: _Keys, head_dim: int) -> int:
+def _rotary_dims(keys: _Keys, head_dim: int, *, partial: bool) -> int:
     holder = keys.holder("partial_rotary_factor")
     part = 1.0
     if holder.get("partial_rotary_factor") is not None:
         part = holder.number("partial_rotary_factor", 0.0, 1.0)
+    if part != 1.0 and not partial:
+        raise holder.error("partial_rotary_factor", "1: every dimension of a head rotated")
     n_dims = int(head_dim * part)
     if n_dims < 2 or n_dims % 2:
         raise holder.error(

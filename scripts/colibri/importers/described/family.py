@@ -49,6 +49,8 @@ class DescribedFamily:
         """Return the axes; texts ``config.KEY`` stand for a key of the checkpoint's config.json. Raises CheckpointError."""
         values = _resolved(self.values, config_json, self.where)
         _check_keys(values, _SECTIONS, self.where)
+        if not isinstance(values.get("name", ""), str):
+            raise error(f"{self.where}: name", "text", described(values["name"]))
         try:
             config = _model(values, self.where)
             check_axes(config)
@@ -111,7 +113,7 @@ def _model(values: Table, where: str) -> ModelConfig:
         ModelConfig,
         rest,
         f"{where}: model",
-        family=str(values.get("name", "described")),
+        family=values.get("name", "described"),
         layers=tuple(_layer(_of_layer(values, n, where), norm, where) for n in range(n_layers)),
         final_norm=final,
     )

@@ -28,7 +28,10 @@ def bind_experts(config: ModelConfig, n: int, module: str, sources: Sources) -> 
     if f"{module}.w1.weight" in sources:
         yield from _bind_merged(config, n, module, sources)
         return
-    gate, up, down = _EXPERT_NAMES[f"{module}.0.gate_proj.weight" in sources]
+    own = next(
+        (t for t in _EXPERT_NAMES if any(f"{module}.0.{name}.weight" in sources for name in t)), _EXPERT_NAMES[0]
+    )
+    gate, up, down = own
     for j in range(ffn.router.n_experts):
         target = f"layers.{n}.experts.{j}."
         yield Part(target + "gate.weight", f"{module}.{j}.{gate}.weight", (ffn.width, h))

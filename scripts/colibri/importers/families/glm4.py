@@ -21,7 +21,7 @@ def _config(config: ConfigReader) -> ModelConfig:
     norm = read_norm(config)
     attention = read_attention(
         config,
-        read_rope(config, read_head_dim(config)).rope,
+        read_rope(config, read_head_dim(config), partial=True).rope,
         qkv_bias=config.flag("attention_bias"),
         qk_norm=QkNorm("head", norm) if config.flag("use_qk_norm") else None,
     )

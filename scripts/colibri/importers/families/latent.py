@@ -19,7 +19,7 @@ _LATENT_EPS = 1e-6  # whatever rms_norm_eps says
 
 LATENT_TABLE: Table = {
     **LLAMA,
-    "attn.q": ("self_attn.q_b_proj", "self_attn.q_proj"),
+    "attn.q": "self_attn.q_b_proj",
     "attn.q_a": "self_attn.q_a_proj",
     "attn.q_a_norm": "self_attn.q_a_layernorm",
     "attn.kv_a": "self_attn.kv_a_proj_with_mqa",
@@ -54,6 +54,9 @@ def bind_latent(config: ModelConfig, n: int, prefix: str, _sources: Sources) -> 
     """Split ``kv_b_proj [n_heads * (dn + dv), r]``: each head's dn key rows, transposed, and its dv value rows."""
     a = config.layers[n].mixer
     assert isinstance(a, LatentAttention)
+    if a.q_rank is None:  # queries straight from the layer's input go by the plain name
+        n_q = a.n_heads * (a.nope_dim + a.rope_dim)
+        yield Part(f"layers.{n}.attn.q.weight", f"{prefix}self_attn.q_proj.weight", (n_q, config.hidden_size))
     rows = a.nope_dim + a.value_dim
     source, shape = f"{prefix}self_attn.kv_b_proj.weight", (a.n_heads * rows, a.kv_rank)
     heads = (a.n_heads, rows, a.kv_rank)

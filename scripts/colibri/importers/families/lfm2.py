@@ -22,6 +22,7 @@ from colibri.importers.families.decoder import (
 from colibri.importers.families.family import Family
 from colibri.importers.families.names import LLAMA, Table, bind_decoder, block
 from colibri.importers.families.routing import first_dense, read_renormalise, read_router, read_scale
+from colibri.importers.limits import MAX_TAPS
 from colibri.importers.rope_config import read_rope
 from colibri.model import ModelConfig
 
@@ -41,7 +42,6 @@ _TABLE: Table = {
     "router.correction": "feed_forward.expert_bias",
     "experts": "feed_forward.experts",
 }
-_MAX_TAPS = 64
 
 
 def _config(config: ConfigReader) -> ModelConfig:
@@ -56,7 +56,7 @@ def _config(config: ConfigReader) -> ModelConfig:
     )
     n_dense = first_dense(config, "num_dense_layers")
     dense, sparse = Ffn(read_width(config)), Ffn(read_width(config, "moe_intermediate_size"), router=router)
-    conv = Convolution(config.integer("conv_L_cache", 1, _MAX_TAPS), config.flag("conv_bias"))
+    conv = Convolution(config.integer("conv_L_cache", 1, MAX_TAPS), config.flag("conv_bias"))
     rope = read_rope(config, read_head_dim(config)).rope
     attention = read_attention(config, rope, qk_norm=QkNorm("head", norm))
     kinds: dict[str, Mixer] = {"conv": conv, "full_attention": attention}

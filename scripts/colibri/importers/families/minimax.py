@@ -39,7 +39,7 @@ def _config(config: ConfigReader) -> ModelConfig:
     else:
         stated = config
     norm = read_norm(config)
-    attention = read_attention(config, read_rope(stated, head_dim).rope, qk_norm=QkNorm("vector", norm))
+    attention = read_attention(config, read_rope(stated, head_dim, partial=True).rope, qk_norm=QkNorm("vector", norm))
     router = read_router(config, score="sigmoid", correction=True, weights="score", renormalise=SUM)
     ffn = Ffn(read_width(config), read_activation(config), router=router)
     layer = Layer(attention, ffn, attn_norm=norm, ffn_norm=norm)
