@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from colibri.model import Attention, Layer, ModelConfig, Rope
+from colibri.axes import Attention, Layer, Norm, Rope, Router
+from colibri.model import ModelConfig
 from colibri_sim.golden import GoldenModel
 from colibri_sim.golden import functions as f
+from colibri_sim.golden import vectors as v
 
 Method = Callable[..., Any]
 
@@ -61,11 +63,24 @@ def each_layer(change: Callable[[Layer], Layer]) -> Callable[[ModelConfig], Mode
 
 
 def attention(change: Callable[[Attention], Attention]) -> Callable[[ModelConfig], ModelConfig]:
-    return each_layer(lambda layer: replace(layer, attention=change(layer.attention)))
+    return each_layer(
+        lambda layer: replace(layer, mixer=change(layer.mixer)) if isinstance(layer.mixer, Attention) else layer
+    )
 
 
 def rope(change: Callable[[Rope], Rope]) -> Callable[[ModelConfig], ModelConfig]:
-    return attention(lambda a: replace(a, rope=change(a.rope)))
+    return attention(lambda a: a if a.rope is None else replace(a, rope=change(a.rope)))
+
+
+def norms(change: Callable[[Norm], Norm]) -> Callable[[ModelConfig], ModelConfig]:
+    """Every norm of a model changed, but for those inside a mixer."""
+
+    def each(layer: Layer) -> Layer:
+        names = ("attn_norm", "ffn_norm", "attn_post_norm", "ffn_post_norm")
+        present = {name: norm for name in names if (norm := getattr(layer, name)) is not None}
+        return replace(layer, **{name: change(norm) for name, norm in present.items()})
+
+    return lambda c: replace(each_layer(each)(c), final_norm=change(c.final_norm))
 
 
 def top_k(step: int) -> Callable[[ModelConfig], ModelConfig]:
@@ -89,63 +104,64 @@ TANH_GELU = np.vectorize(
     lambda x: 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))), otypes=[np.float32]
 )
 
-method("gelu for silu", "activate")(lambda self, g, u: f.snap(GELU(g) * u))
-method("tanh gelu for silu", "activate")(lambda self, g, u: f.snap(TANH_GELU(g) * u))
-method("relu for silu", "activate")(lambda self, g, u: f.snap(np.maximum(g, np.float32(0)) * u))
-method("no activation", "activate")(lambda self, g, u: f.snap(g * u))
-method("sigmoid for silu", "activate")(lambda self, g, u: f.snap(f.sigmoid(g) * u))
-method("silu of 1.702 x", "activate")(lambda self, g, u: f.snap(f.snap(g * f.sigmoid(np.float32(1.702) * g)) * u))
-method("gate and up swapped", "activate")(lambda self, g, u: f.snap(f.silu(u) * g))
-method("silu after the product", "activate")(lambda self, g, u: f.silu(f.snap(g * u)))
-method("no up", "activate")(lambda self, g, u: f.silu(g))
-method("no gate", "activate")(lambda self, g, u: u)
+method("gelu for silu", "activate")(lambda self, ffn, g, u: f.snap(GELU(g) * u))
+method("tanh gelu for silu", "activate")(lambda self, ffn, g, u: f.snap(TANH_GELU(g) * u))
+method("relu for silu", "activate")(lambda self, ffn, g, u: f.snap(np.maximum(g, np.float32(0)) * u))
+method("no activation", "activate")(lambda self, ffn, g, u: f.snap(g * u))
+method("sigmoid for silu", "activate")(lambda self, ffn, g, u: f.snap(f.sigmoid(g) * u))
+method("silu of 1.702 x", "activate")(lambda self, ffn, g, u: f.snap(f.snap(g * f.sigmoid(np.float32(1.702) * g)) * u))
+method("gate and up swapped", "activate")(lambda self, ffn, g, u: f.snap(f.silu(u) * g))
+method("silu after the product", "activate")(lambda self, ffn, g, u: f.silu(f.snap(g * u)))
+method("no up", "activate")(lambda self, ffn, g, u: f.silu(g))
+method("no gate", "activate")(lambda self, ffn, g, u: u)
 
 # --- norm
 
 
 def rms(x: Any, eps: float, divisor: int) -> Any:
-    return f.snap(x * f.rsqrt(f.snap(f.dot8(x, x))[:, None] / np.float32(divisor) + np.float32(eps)))
+    return f.snap(x * f.rsqrt(f.snap(v.dot8(x, x))[..., None] / np.float32(divisor) + np.float32(eps)))
 
 
-config("eps 1e-6 for 1e-5", lambda c: replace(c, norm_eps=c.norm_eps / 10))
-config("eps ten times larger", lambda c: replace(c, norm_eps=c.norm_eps * 10))
-config("eps left out", lambda c: replace(c, norm_eps=0.0))
+config("eps 1e-6 for 1e-5", norms(lambda n: replace(n, eps=n.eps / 10)))
+config("eps ten times larger", norms(lambda n: replace(n, eps=n.eps * 10)))
+config("eps left out", norms(lambda n: replace(n, eps=2.0**-40)))
 
 
 @method("eps outside the root", "norm")
-def _(self: GoldenModel, x: Any, weight: str) -> Any:
-    root = np.sqrt(f.dot8(x, x) / np.float32(x.shape[1]))[:, None] + np.float32(self.config.norm_eps)
-    return f.snap(x / root * self.vector(weight))
+def _(self: GoldenModel, x: Any, name: str, norm: Norm) -> Any:
+    root = np.sqrt(v.dot8(x, x) / np.float32(x.shape[-1]))[..., None] + np.float32(norm.eps)
+    return f.snap(x / root * self.vector(f"{name}.weight"))
 
 
 @method("mean subtracted in the norm", "norm")
-def _(self: GoldenModel, x: Any, weight: str) -> Any:
-    x = f.snap(x - x.mean(axis=1, keepdims=True, dtype=np.float32))
-    return f.snap(rms(x, self.config.norm_eps, x.shape[1]) * self.vector(weight))
+def _(self: GoldenModel, x: Any, name: str, norm: Norm) -> Any:
+    return GoldenModel.norm(self, x, name, replace(norm, kind="layer"))
 
 
-method("sum for mean in the norm", "norm")(
-    lambda self, x, weight: f.snap(rms(x, self.config.norm_eps, 1) * self.vector(weight))
-)
-method("norm over H - 1", "norm")(
-    lambda self, x, weight: f.snap(rms(x, self.config.norm_eps, x.shape[1] - 1) * self.vector(weight))
-)
-method("norm weights missing", "norm")(lambda self, x, weight: rms(x, self.config.norm_eps, x.shape[1]))
-method("norm weights plus one", "norm")(
-    lambda self, x, weight: f.snap(rms(x, self.config.norm_eps, x.shape[1]) * (self.vector(weight) + np.float32(1)))
-)
-method("no norm at all", "norm")(lambda self, x, weight: x)
+def rms_over(divisor: Callable[[int], int], offset: float) -> Method:
+    def mutant(self: GoldenModel, x: Any, name: str, norm: Norm) -> Any:
+        weight = self.vector(f"{name}.weight") + np.float32(offset)
+        return f.snap(rms(x, norm.eps, divisor(x.shape[-1])) * weight)
+
+    return mutant
+
+
+method("sum for mean in the norm", "norm")(rms_over(lambda n: 1, 0))
+method("norm over H - 1", "norm")(rms_over(lambda n: n - 1, 0))
+method("norm weights plus one", "norm")(rms_over(lambda n: n, 1))
+config("norm weights missing", norms(lambda n: replace(n, weight=False)))
+method("no norm at all", "norm")(lambda self, x, name, norm: x)
 method("no final norm", "final_norm")(lambda self, call, x: x)
 
 
 @method("attention's norm weights before the experts", "norm")
-def _(self: GoldenModel, x: Any, weight: str) -> Any:
-    return GoldenModel.norm(self, x, weight.replace("ffn_norm", "attn_norm"))
+def _(self: GoldenModel, x: Any, name: str, norm: Norm) -> Any:
+    return GoldenModel.norm(self, x, name.replace("ffn_norm", "attn_norm"), norm)
 
 
 @method("first layer's norm weights everywhere", "norm")
-def _(self: GoldenModel, x: Any, weight: str) -> Any:
-    return GoldenModel.norm(self, x, weight.replace("layers.1.", "layers.0."))
+def _(self: GoldenModel, x: Any, name: str, norm: Norm) -> Any:
+    return GoldenModel.norm(self, x, name.replace("layers.1.", "layers.0."), norm)
 
 
 # --- RoPE
@@ -166,8 +182,8 @@ def _frequencies(r: Rope, theta: float) -> list[float]:
 
 
 def _rope(q: bool, k: bool) -> Method:
-    def mutant(self: GoldenModel, call: Any, a: Attention, xq: Any, xk: Any) -> Any:
-        turned = GoldenModel.rope(self, call, a, xq, xk)
+    def mutant(self: GoldenModel, call: Any, r: Rope, xq: Any, xk: Any) -> Any:
+        turned = GoldenModel.rope(self, call, r, xq, xk)
         return turned[0] if q else xq, turned[1] if k else xk
 
     return mutant
@@ -179,14 +195,14 @@ method("RoPE on k only", "rope")(_rope(q=False, k=True))
 
 
 @method("the position of q one too high", "rope")
-def _(self: GoldenModel, call: Any, a: Attention, q: Any, k: Any) -> Any:
+def _(self: GoldenModel, call: Any, r: Rope, q: Any, k: Any) -> Any:
     ahead = replace(call, positions=call.positions + 1)
-    return GoldenModel.rope(self, ahead, a, q, k)[0], GoldenModel.rope(self, call, a, q, k)[1]
+    return GoldenModel.rope(self, ahead, r, q, k)[0], GoldenModel.rope(self, call, r, q, k)[1]
 
 
 @method("positions count from the end", "rope")
-def _(self: GoldenModel, call: Any, a: Attention, q: Any, k: Any) -> Any:
-    return GoldenModel.rope(self, replace(call, positions=call.positions[::-1].copy()), a, q, k)
+def _(self: GoldenModel, call: Any, r: Rope, q: Any, k: Any) -> Any:
+    return GoldenModel.rope(self, replace(call, positions=call.positions[::-1].copy()), r, q, k)
 
 
 @method("sine and cosine swapped", "rotate")
@@ -205,7 +221,8 @@ def _(self: GoldenModel, x: Any, first: Any, second: Any, sin: Any, cos: Any) ->
 @method("v rotated too", "attend")
 def _(self: GoldenModel, call: Any, a: Attention, q: Any, keys: Any, values: Any) -> Any:
     everywhere = replace(call, positions=np.arange(len(values)), trace=None)
-    return GoldenModel.attend(self, call, a, q, keys, GoldenModel.rope(self, everywhere, a, values, values)[0])
+    assert a.rope is not None
+    return GoldenModel.attend(self, call, a, q, keys, GoldenModel.rope(self, everywhere, a.rope, values, values)[0])
 
 
 # --- attention
@@ -267,14 +284,14 @@ def _(self: GoldenModel, call: Any, a: Attention, q: Any, keys: Any, values: Any
 
 # --- residual stream
 
-method("residual not added", "residual")(lambda self, x, y: y)
-method("residual subtracted", "residual")(lambda self, x, y: f.snap(x - y))
-method("residual of twice the input", "residual")(lambda self, x, y: f.snap(x + x + y))
+method("residual not added", "residual")(lambda self, x, y, factor: y)
+method("residual subtracted", "residual")(lambda self, x, y, factor: f.snap(x - y))
+method("residual of twice the input", "residual")(lambda self, x, y, factor: f.snap(x + x + y))
 
 
-@method("attention skipped", "attention_block")
-def _(self: GoldenModel, call: Any, index: int, a: Attention, n: Any) -> Any:
-    GoldenModel.attention_block(self, call, index, a, n)
+@method("attention skipped", "attention")
+def _(self: GoldenModel, call: Any, a: Attention, n: Any) -> Any:
+    GoldenModel.attention(self, call, a, n)
     return np.zeros_like(n)
 
 
@@ -284,9 +301,9 @@ def _(self: GoldenModel, name: str, x: Any) -> Any:
 
 
 @method("last layer skipped", "layer")
-def _(self: GoldenModel, call: Any, index: int, layer: Layer, x: Any) -> Any:
-    y = GoldenModel.layer(self, call, index, layer, x)
-    return y if index == 0 else x
+def _(self: GoldenModel, call: Any, layer: Layer, x: Any) -> Any:
+    y = GoldenModel.layer(self, call, layer, x)
+    return y if call.layer == 0 else x
 
 
 @method("layers share the first one's weights", "stored")
@@ -308,21 +325,21 @@ def _(self: GoldenModel, call: Any, ids: Any) -> Any:
 
 
 @method("no renormalisation", "expert_weights")
-def _(self: GoldenModel, z: Any, ids: Any) -> Any:
+def _(self: GoldenModel, r: Router, z: Any, ids: Any) -> Any:
     p = np.exp(z - z.max(axis=1, keepdims=True))
     return f.snap(np.take_along_axis(p / p.sum(axis=1, keepdims=True), ids.astype(np.int64), axis=1))
 
 
 method("all experts weigh the same", "expert_weights")(
-    lambda self, z, ids: np.full(ids.shape, 1 / ids.shape[1], np.float32)
+    lambda self, r, z, ids: np.full(ids.shape, 1 / ids.shape[1], np.float32)
 )
 method("expert weights reversed", "expert_weights")(
-    lambda self, z, ids: GoldenModel.expert_weights(self, z, ids)[:, ::-1].copy()
+    lambda self, r, z, ids: GoldenModel.expert_weights(self, r, z, ids)[:, ::-1].copy()
 )
 method("sigmoid router", "expert_weights")(
-    lambda self, z, ids: f.snap(f.sigmoid(np.take_along_axis(z, ids.astype(np.int64), axis=1)))
+    lambda self, r, z, ids: f.snap(f.sigmoid(np.take_along_axis(z, ids.astype(np.int64), axis=1)))
 )
-method("expert weights left out", "expert_weights")(lambda self, z, ids: np.ones(ids.shape, np.float32))
+method("expert weights left out", "expert_weights")(lambda self, r, z, ids: np.ones(ids.shape, np.float32))
 method("the smallest logits chosen", "select")(
     lambda self, r, z: np.argsort(z, axis=1, kind="stable")[:, : r.top_k].astype(np.int32)
 )
@@ -332,17 +349,15 @@ method("the first experts always", "select")(
 method("the next expert's number", "select")(
     lambda self, r, z: (GoldenModel.select(self, r, z) + 1) % np.int32(r.n_experts)
 )
-method("experts in rising order, weights not", "experts")(
-    lambda self, call, prefix, ffn, n, ids: GoldenModel.experts(
-        self, call, prefix, ffn, n, None if ids is None else np.sort(ids, axis=1)
-    )
+method("experts in rising order, weights not", "expert_blocks")(
+    lambda self, call, ffn, ids: GoldenModel.expert_blocks(self, call, ffn, np.sort(ids, axis=1))
 )
 method("ties to the higher index", "select")(
     lambda self, r, z: r.n_experts - 1 - np.argsort(-z[:, ::-1], axis=1, kind="stable")[:, : r.top_k].astype(np.int32)
 )
 method("the largest magnitude chosen", "select")(lambda self, r, z: GoldenModel.select(self, r, np.abs(z)))
 method("router logits halved", "router_logits")(
-    lambda self, prefix, n: f.snap(GoldenModel.router_logits(self, prefix, n) / np.float32(2))
+    lambda self, r, name, n: f.snap(GoldenModel.router_logits(self, r, name, n) / np.float32(2))
 )
 config("one expert fewer", top_k(-1))
 config("one expert more", top_k(1))

@@ -1,166 +1,256 @@
 # SPDX-License-Identifier: Apache-2.0
 """An ordinary float64 simulation of the forward step, straight from the formulas, sharing no code with the golden model.
 
-It keeps none of the contract's roundings but one: where a product quantises its vector, so does this, because that
-rounding is a decision and not an error. An element that lies within TIE of half-way between two integers may fall to
-either side; there the simulation takes the golden model's side, and counts it.
+It keeps none of the contract's roundings but that of quantised vectors (reference_products).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from colibri.model import Attention, Ffn, ModelConfig
-from colibri.quantise import Stored
-from colibri_sim.golden import TraceName, TraceRecorder
+from colibri.axes import Attention, Convolution, Ffn, LatentAttention, Layer, Norm, QkNorm, Rope, Router
 
-F64 = npt.NDArray[np.float64]
-TIE = 2e-3
-"""In steps of the quantised vector: float32 and float64 disagree by about 127 * 1e-6 of one."""
+from .reference_products import F64, Products, Traced
+from .reference_router import choose
+
+Tokens = npt.NDArray[np.int64]
+
+
+def logistic(x: F64) -> F64:
+    with np.errstate(over="ignore"):
+        return np.asarray(1 / (1 + np.exp(-x)))
+
+
+erf = np.vectorize(math.erf, otypes=[np.float64])
+ACTIVATIONS = {
+    "silu": lambda x: x * logistic(x),
+    "gelu_tanh": lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    "gelu_erf": lambda x: 0.5 * x * (1 + erf(x / math.sqrt(2))),
+    "relu": lambda x: np.maximum(x, 0),
+    "relu2": lambda x: np.maximum(x, 0) ** 2,
+}
 
 
 @dataclass
-class Simulation:
-    """A model in float64.
+class Simulation(Products):
+    """A model in float64; experts: for each layer those chosen, [T, top_k]."""
 
-    weights   the stored tensors; the simulation uses their exact values
-    integer   False: never quantise a vector (dequantised weights, float activations)
-    kv_q8     quantise the KV cache
-    golden    a trace of the golden model with all values, for the side of ties; None: round to even
-    flips     elements that took the golden model's side against float64's
-    rounded   elements quantised
-    """
-
-    config: ModelConfig
-    weights: Callable[[str], Stored]
-    integer: bool = True
-    kv_q8: bool = False
-    golden: TraceRecorder | None = None
-    flips: int = 0
-    rounded: int = 0
     experts: list[npt.NDArray[np.int64]] = field(default_factory=list)
 
     def logits(self, ids: list[int]) -> F64:
         """Float64 [T, V] for tokens from position 0 on."""
-        c = self.config
-        x = self.matrix("embed.weight")[ids]
+        c, T = self.config, len(ids)
+        x = self.matrix("embed.weight")[ids] * c.embedding_scale
+        name: tuple[int | None, str] = (None, "embed")
         for index, layer in enumerate(c.layers):
-            prefix = f"layers.{index}."
-            n = self.norm(x, prefix + "attn_norm.weight")
-            o = self.attention(index, layer.attention, n)
-            x = x + self.product(prefix + "attn.o.weight", o, TraceName(index, "attn", None))
-            n = self.norm(x, prefix + "ffn_norm.weight")
-            x = x + self.ffn(index, layer.ffn, n)
-        n = self.norm(x, "final_norm.weight")
+            x = self.layer(index, layer, x, self.traced(*name, n=T))
+            name = (index, "ffn_residual")
         head = "embed.weight" if c.tied_head else "head.weight"
-        return self.product(head, n, TraceName(None, "final_norm", None))
+        z = self.product(head, self.norm(x, "final_norm", c.final_norm), self.traced(None, "final_norm", n=T))
+        return np.asarray((z + self.vector("head.bias") if c.head_bias else z) * c.logits_scale)
 
-    def norm(self, x: F64, name: str) -> F64:
-        root = np.sqrt((x**2).mean(axis=-1, keepdims=True) + self.config.norm_eps)
-        return np.asarray(x / root * self.matrix(name)[0])
+    def layer(self, index: int, layer: Layer, x: F64, traced: Traced) -> F64:
+        prefix, T = f"layers.{index}.", len(x)
+        n = x
+        if layer.attn_norm is not None:
+            n, traced = self.norm(x, prefix + "attn_norm", layer.attn_norm), self.traced(index, "attn_norm", n=T)
+        mix = {Attention: self.attention, LatentAttention: self.latent_attention, Convolution: self.convolution}
+        y = mix[type(layer.mixer)](index, layer.mixer, n, traced)  # type: ignore[operator]  # each its own mixer
+        if layer.attn_post_norm is not None:
+            y = self.norm(y, prefix + "attn_post_norm", layer.attn_post_norm)
+        x = x + layer.residual * y
+        n, traced = x, self.traced(index, "attn_residual", n=T)
+        if layer.ffn_norm is not None:
+            n, traced = self.norm(x, prefix + "ffn_norm", layer.ffn_norm), self.traced(index, "ffn_norm", n=T)
+        y = self.ffn(index, layer.ffn, n, traced)
+        if layer.ffn_post_norm is not None:
+            y = self.norm(y, prefix + "ffn_post_norm", layer.ffn_post_norm)
+        return x + layer.residual * y
 
-    def attention(self, index: int, a: Attention, n: F64) -> F64:
-        T = len(n)
-        source = TraceName(index, "attn_norm", None)
-        q, k, v = (self.product(f"layers.{index}.attn.{m}.weight", n, source).reshape(T, -1, a.head_dim) for m in "qkv")
-        q, k = self.rope(a, q) * a.scale, self.rope(a, k)
-        if self.kv_q8:
-            k, v = self.cached(k, TraceName(index, "k_rope", None)), self.cached(v, TraceName(index, "v", None))
+    def norm(self, x: F64, name: str, norm: Norm) -> F64:
+        if norm.kind == "layer":
+            x = x - x.mean(axis=-1, keepdims=True)
+        y = x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + norm.eps)
+        if norm.weight:
+            y = y * self.vector(name + ".weight")
+        return np.asarray(y + self.vector(name + ".bias") if norm.bias else y)
+
+    def linear(self, name: str, x: F64, traced: Traced, bias: bool) -> F64:
+        y = self.product(name + ".weight", x, traced)
+        return y + self.vector(name + ".bias") if bias else y
+
+    # --- mixers
+
+    def attention(self, index: int, a: Attention, n: F64, traced: Traced) -> F64:
+        prefix, T = f"layers.{index}.attn.", len(n)
+        if a.router is not None:
+            return self.mixture_of_attention(index, a, a.router, n, traced)
+        q, k, v = (self.linear(prefix + m, n, traced, a.qkv_bias) for m in "qkv")
+        if a.qk_norm is not None and a.qk_norm.over == "vector":
+            q, k = self.qk_norm(prefix, a.qk_norm, q, k)
+        limit = math.inf if a.clip is None else a.clip
+        q, k, v = (np.clip(x, -limit, limit).reshape(T, -1, a.head_dim) for x in (q, k, v))
+        o = self.heads(index, a, q, k, v)
+        if a.gate:
+            o = o * logistic(self.product(prefix + "gate.weight", n, traced))
+        return self.linear(prefix + "o", o, self.traced(index, "attn_gate" if a.gate else "attn", n=T), a.o_bias)
+
+    def mixture_of_attention(self, index: int, a: Attention, router: Router, n: F64, traced: Traced) -> F64:
+        prefix, T, width = f"layers.{index}.attn.", len(n), a.n_kv_heads * a.head_dim
+        chosen, weight = self.route(prefix + "router", router, n)
+        q = np.empty((T, router.top_k, width))
+        for expert, tokens, slots in self.by_expert(chosen):
+            q[tokens, slots] = self.product(
+                f"{prefix}experts.{expert}.q.weight", n[tokens], None if traced is None else traced[tokens]
+            )
+        k, v = (self.product(f"{prefix}{m}.weight", n, traced).reshape(T, -1, a.head_dim) for m in "kv")
+        o = self.heads(index, a, q.reshape(T, -1, a.head_dim), k, v).reshape(T, router.top_k, width)
+        theirs = self.traced(index, "attn", n=T)
+        y = np.zeros_like(n)
+        for expert, tokens, slots in self.by_expert(chosen):
+            part = None if theirs is None else theirs.reshape(o.shape)[tokens, slots]
+            out = self.product(f"{prefix}experts.{expert}.o.weight", o[tokens, slots], part)
+            np.add.at(y, tokens, weight[tokens, slots, None] * out)
+        return y + self.vector(prefix + "o.bias") if a.o_bias else y
+
+    def heads(self, index: int, a: Attention, q: F64, k: F64, v: F64) -> F64:
+        """From the split into heads to the output [T, heads * d]."""
+        prefix, T = f"layers.{index}.attn.", len(q)
+        positions = np.arange(T)
+        if a.qk_norm is not None and a.qk_norm.over == "head":
+            q, k = self.qk_norm(prefix, a.qk_norm, q, k)
+        if a.rope is not None:
+            q, k = self.rope(a.rope, q), self.rope(a.rope, k)
+        if a.qk_norm is not None and a.qk_norm.over == "head_after":
+            q, k = self.qk_norm(prefix, a.qk_norm, q, k)
+        q = q * a.scale
+        if a.temperature is not None:
+            grown = 1 + a.temperature.scale * np.log1p((positions + 1) // a.temperature.interval)
+            q = q * grown[:, None, None]
+        values = self.traced(index, "v", n=T)
+        if values is not None and a.clip is not None:
+            values = np.clip(values, np.float32(-a.clip), np.float32(a.clip))
+        k, v = self.cached(k, self.traced(index, "k_rope", n=T)), self.cached(v, values)
+        seen = positions[:, None] >= positions
+        if a.window is not None:
+            seen &= positions[:, None] - positions < a.window
+        if a.chunk is not None:
+            seen &= positions[:, None] // a.chunk == positions // a.chunk
         groups = a.n_heads // a.n_kv_heads
-        k, v = np.repeat(k, groups, axis=1), np.repeat(v, groups, axis=1)
-        z = np.einsum("thd,shd->hts", q, k)
-        back = np.arange(T)[:, None] - np.arange(T)
-        z[:, (back < 0) | (back >= (a.window or T))] = -np.inf
+        k, v = (np.tile(x, (1, groups, 1)) if a.kv_map == "tile" else np.repeat(x, groups, axis=1) for x in (k, v))
+        return self.softmax_attention(q, k, v, seen, self.vector(prefix + "sinks") if a.sinks else None)
+
+    def softmax_attention(self, q: F64, k: F64, v: F64, seen: npt.NDArray[np.bool_], sinks: F64 | None) -> F64:
+        z = np.where(seen, np.einsum("thd,shd->hts", q, k), -np.inf)
+        if sinks is not None:
+            z = np.concatenate([z, np.broadcast_to(sinks[:, None, None], (*z.shape[:2], 1))], axis=-1)
         p = np.exp(z - z.max(axis=-1, keepdims=True))
         p /= p.sum(axis=-1, keepdims=True)
-        return np.asarray(np.einsum("hts,shd->thd", p, v)).reshape(T, -1)
+        return np.asarray(np.einsum("hts,shd->thd", p[..., : len(k)], v)).reshape(len(q), -1)
 
-    def rope(self, a: Attention, x: F64) -> F64:
-        angle = np.arange(len(x))[:, None, None] * np.array(a.rope.inv_freq)
-        half = a.rope.rotary_dim // 2
-        if a.rope.pairing == "half":
-            pair = x[..., :half] + 1j * x[..., half : 2 * half]
-        else:
-            pair = x[..., 0 : 2 * half : 2] + 1j * x[..., 1 : 2 * half : 2]
-        turned = pair * np.exp(1j * angle)
+    def qk_norm(self, prefix: str, qk: QkNorm, q: F64, k: F64) -> tuple[F64, F64]:
+        return self.norm(q, prefix + "q_norm", qk.norm), self.norm(k, prefix + "k_norm", qk.norm)
+
+    def rope(self, rope: Rope, x: F64) -> F64:
+        turn = rope.factor * np.exp(1j * np.arange(len(x))[:, None, None] * np.array(rope.inv_freq))
+        n = rope.rotary_dim
+        first, second = (
+            (slice(0, n // 2), slice(n // 2, n)) if rope.pairing == "half" else (slice(0, n, 2), slice(1, n, 2))
+        )
+        turned = (x[..., first] + 1j * x[..., second]) * turn
         out = x.copy()
-        if a.rope.pairing == "half":
-            out[..., :half], out[..., half : 2 * half] = turned.real, turned.imag
-        else:
-            out[..., 0 : 2 * half : 2], out[..., 1 : 2 * half : 2] = turned.real, turned.imag
+        out[..., first], out[..., second] = turned.real, turned.imag
         return out
 
-    def ffn(self, index: int, f: Ffn, n: F64) -> F64:
-        prefix = f"layers.{index}."
+    def latent_attention(self, index: int, a: LatentAttention, n: F64, traced: Traced) -> F64:
+        prefix, T = f"layers.{index}.attn.", len(n)
+        c, c_traced = n, traced
+        if a.q_rank is not None:
+            c = self.norm(self.linear(prefix + "q_a", n, traced, a.bias), prefix + "q_a_norm", a.norm)
+            c_traced = self.traced(index, "q_a", n=T)
+        q = self.product(prefix + "q.weight", c, c_traced).reshape(T, a.n_heads, -1)
+        q_traced = self.traced(index, "q", n=T)
+        nope_traced = None if q_traced is None else q_traced.reshape(q.shape)[..., : a.nope_dim]
+        down = self.linear(prefix + "kv_a", n, traced, a.bias)
+        latent = self.norm(down[:, : a.kv_rank], prefix + "kv_a_norm", a.norm)
+        key = np.concatenate([latent[:, None], self.rope(a.rope, down[:, None, a.kv_rank :])], axis=-1)
+        key = self.cached(key, self.traced(index, "k_rope", n=T))
+        absorbed = self.by_head(prefix + "k_up.weight", q[..., : a.nope_dim], nope_traced)
+        query = a.scale * np.concatenate([absorbed, self.rope(a.rope, q[..., a.nope_dim :])], axis=-1)
+        behind = np.arange(T)[:, None] - np.arange(T)
+        seen = (behind >= 0) & (behind < (a.window or T))
+        keys = np.repeat(key, a.n_heads, axis=1)
+        o = self.softmax_attention(query, keys, keys[..., : a.kv_rank], seen, None).reshape(T, a.n_heads, -1)
+        o_traced = self.traced(index, "attn", n=T)
+        u = self.by_head(prefix + "v_up.weight", o, None if o_traced is None else o_traced.reshape(o.shape))
+        return self.linear(prefix + "o", u.reshape(T, -1), self.traced(index, "v_up", n=T), a.bias)
+
+    def by_head(self, name: str, x: F64, traced: Traced) -> F64:
+        """Each head of x [T, heads, n] times its own rows of a matrix."""
+        heads, rows = x.shape[1], self.weights(name).rows // x.shape[1]
+        parts = [
+            self.product(name, x[:, h], None if traced is None else traced[:, h], rows=slice(h * rows, (h + 1) * rows))
+            for h in range(heads)
+        ]
+        return np.stack(parts, axis=1)
+
+    def convolution(self, index: int, c: Convolution, n: F64, traced: Traced) -> F64:
+        prefix, T = f"layers.{index}.conv.", len(n)
+        before, after, u = np.split(self.linear(prefix + "in", n, traced, c.bias), 3, axis=1)
+        taps = self.matrix(prefix + "taps.weight")
+        mixed = np.stack([np.convolve(g, w[::-1])[:T] for g, w in zip((before * u).T, taps, strict=True)], axis=1)
+        if c.bias:
+            mixed = mixed + self.vector(prefix + "taps.bias")
+        return self.linear(prefix + "out", after * mixed, self.traced(index, "conv", n=T), c.bias)
+
+    # --- feed-forward
+
+    def ffn(self, index: int, f: Ffn, n: F64, traced: Traced) -> F64:
+        prefix, everyone = f"layers.{index}.", np.arange(len(n))
         if f.router is None:
-            return self.block(prefix + "ffn.", n, index, 0, np.arange(len(n)))
-        z = n @ self.matrix(prefix + "router.weight").T
-        chosen = np.array([sorted(range(z.shape[1]), key=lambda e: (-row[e], e))[: f.router.top_k] for row in z])
+            self.experts.append(np.empty((len(n), 0), np.int64))
+            return self.block(prefix + "ffn", f, n, traced, index, 0, everyone)
+        chosen, weight = self.route(prefix + "router", f.router, n)
         self.experts.append(chosen)
-        weight = np.exp(np.take_along_axis(z, chosen, axis=1))
-        weight /= weight.sum(axis=1, keepdims=True)
         y = np.zeros_like(n)
         for slot in range(f.router.top_k):
             for expert in np.unique(chosen[:, slot]):
                 t = np.flatnonzero(chosen[:, slot] == expert)
-                y[t] += weight[t, slot, None] * self.block(f"{prefix}experts.{expert}.", n[t], index, slot, t)
-        return y
+                w, x, theirs = weight[t, slot, None], n[t], None if traced is None else traced[t]
+                if f.router.side == "input":
+                    if theirs is not None:
+                        theirs = theirs * self.traced(index, "expert_weights", tokens=t)[:, slot, None]  # type: ignore[index]  # there is a trace
+                    w, x = np.ones_like(w), w * x
+                y[t] += w * self.block(f"{prefix}experts.{expert}", f, x, theirs, index, slot, t)
+        if f.shared is not None:
+            w = logistic(n @ self.matrix(prefix + "shared_gate.weight").T) if f.shared.gated else np.ones((len(n), 1))
+            y += w * self.block(prefix + "shared", f, n, traced, index, f.router.top_k, everyone)
+        return y + self.vector(prefix + "ffn.bias") if f.output_bias else y
 
-    def block(self, prefix: str, n: F64, index: int, slot: int, tokens: npt.NDArray[Any]) -> F64:
-        source = TraceName(index, "ffn_norm", None)
-        g = self.product(prefix + "gate.weight", n, source, tokens)
-        u = self.product(prefix + "up.weight", n, source, tokens)
-        return self.product(prefix + "down.weight", g / (1 + np.exp(-g)) * u, TraceName(index, "act", slot), tokens)
+    def block(self, name: str, f: Ffn, x: F64, traced: Traced, index: int, slot: int, tokens: Tokens) -> F64:
+        u = self.linear(name + ".up", x, traced, f.bias)
+        g = self.linear(name + ".gate", x, traced, f.bias) if f.gated else u
+        if f.clamp is not None:
+            g, u = np.minimum(g, f.clamp.limit), np.clip(u, -f.clamp.limit, f.clamp.limit)
+            h = (u + 1) * g * logistic(f.clamp.alpha * g)
+        else:
+            h = ACTIVATIONS[f.activation](g) * (u if f.gated else 1)
+        return self.linear(name + ".down", h, self.traced(index, "act", slot, tokens), f.bias)
 
-    def matrix(self, name: str) -> F64:
-        """The values of a stored tensor, exactly: data times scales in float64."""
-        stored = self.weights(name)
-        if stored.scales is None:
-            return stored.values().astype(np.float64)
-        scales = stored.scales.astype(np.float64)
-        if stored.multipliers is not None:
-            scales = scales * stored.multipliers
-        return stored.data * np.repeat(scales, stored.format.group or stored.cols, axis=1)[:, : stored.cols]
+    def route(self, name: str, router: Router, n: F64) -> tuple[npt.NDArray[np.int64], F64]:
+        if router.hidden == "tanh":
+            n = np.tanh(n @ self.matrix(name + ".hidden.weight").T)
+        z = n @ self.matrix(name + ".weight").T
+        if router.bias:
+            z = z + self.vector(name + ".bias")
+        correction = self.vector(name + ".correction").tolist() if router.correction else None
+        picks = [choose(router, row.tolist(), correction) for row in z]
+        return np.array([ids for ids, _ in picks]), np.array([w for _, w in picks])
 
-    def product(self, name: str, x: F64, source: TraceName, tokens: npt.NDArray[Any] | None = None) -> F64:
-        stored = self.weights(name)
-        if self.integer and stored.format.is_integer:
-            group = stored.format.group if stored.format.kind == "q8" else 0
-            x = self.quantised(x, group or x.shape[1], self.traced(source, tokens, len(x)))
-        return x @ self.matrix(name).T
-
-    def cached(self, x: F64, source: TraceName) -> F64:
-        traced = self.traced(source, None, len(x))
-        flat = x.reshape(-1, x.shape[-1])
-        return self.quantised(flat, x.shape[-1], None if traced is None else traced.reshape(flat.shape)).reshape(
-            x.shape
-        )
-
-    def traced(self, source: TraceName, tokens: npt.NDArray[Any] | None, n: int) -> npt.NDArray[np.float32] | None:
-        if self.golden is None:
-            return None
-        return np.stack([self.golden.values(int(t))[source] for t in (range(n) if tokens is None else tokens)])
-
-    def quantised(self, x: F64, group: int, traced: npt.NDArray[np.float32] | None) -> F64:
-        """x as it reads back from int8, a scale for each `group` elements of a row."""
-        out = np.empty_like(x)
-        for start in range(0, x.shape[1], group):
-            part = slice(start, start + group)
-            step = np.abs(x[:, part]).max(axis=1, keepdims=True) / 127
-            steps = np.divide(x[:, part], step, out=np.zeros_like(x[:, part]), where=step > 0)
-            q = np.rint(steps)
-            if traced is not None:
-                amax = np.abs(traced[:, part]).max(axis=1, keepdims=True)
-                inverse = np.divide(np.float32(127), amax, out=np.zeros_like(amax), where=amax > 0)
-                theirs = np.rint(traced[:, part] * inverse).astype(np.float64)
-                tie = (q != theirs) & (np.abs(steps - theirs) <= 0.5 + TIE)
-                self.flips += int(tie.sum())
-                q = np.where(tie, theirs, q)
-            self.rounded += q.size
-            out[:, part] = q * step
-        return out
+    def by_expert(self, chosen: npt.NDArray[np.int64]) -> list[tuple[int, Any, Any]]:
+        return [(int(e), *np.nonzero(chosen == e)) for e in np.unique(chosen)]

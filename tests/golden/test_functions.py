@@ -13,7 +13,6 @@ import numpy.typing as npt
 import pytest
 
 from colibri_sim.golden import functions as f
-from colibri_sim.golden.fma import fma
 
 F32 = npt.NDArray[np.float32]
 F64 = npt.NDArray[np.float64]
@@ -152,67 +151,6 @@ def test_snap() -> None:
 def test_rint_is_to_nearest_even() -> None:
     x = np.concatenate([np.arange(-(2.0**11), 2.0**11, 0.125), [2.0**22, -(2.0**22), 2.0**22 - 0.5, 2.0**21 + 0.5]])
     assert np.array_equal(f.rint(x.astype(np.float32)), np.rint(x).astype(np.float32))
-
-
-def scalar_dot8(a: F32, b: F32) -> np.float32:
-    """Section 4 letter by letter, one element at a time."""
-    acc = [np.float32(0)] * 8
-    for i in range(len(a)):
-        acc[i % 8] = np.float32(fma(a[i], b[i], acc[i % 8]))
-    s = [np.float32(acc[j] + acc[j + 4]) for j in range(4)]
-    t = [np.float32(s[0] + s[2]), np.float32(s[1] + s[3])]
-    return np.float32(t[0] + t[1])
-
-
-@pytest.mark.parametrize("n", [1, 7, 8, 9, 31, 48, 72])
-def test_dot8_is_the_eight_lanes_of_the_contract(n: int) -> None:
-    rng = np.random.default_rng(n)
-    W, x = (f.snap(rng.standard_normal((r, n)).astype(np.float32)) for r in (5, 3))
-    expected = np.array([[scalar_dot8(w, v) for w in W] for v in x])
-    assert np.array_equal(expected.view(np.uint32), f.dot8_matrix(W, x).view(np.uint32))
-    assert np.array_equal(expected[0].view(np.uint32), f.dot8(W, x[:1]).view(np.uint32))
-
-
-def test_dot8_matrix_does_not_depend_on_its_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(3)
-    W, x = (rng.standard_normal((r, 40)).astype(np.float32) for r in (23, 11))
-    whole = f.dot8_matrix(W, x)
-    monkeypatch.setattr(f, "_CHUNK_ELEMS", 120)
-    assert np.array_equal(whole, f.dot8_matrix(W, x))
-
-
-def test_sum_rising_is_one_addition_after_another() -> None:
-    x = np.random.default_rng(0).standard_normal((2, 1000)).astype(np.float32)
-    total = np.float32(0)
-    for value in x[1]:
-        total = np.float32(total + value)
-    assert f.sum_rising(x)[1] == total
-
-
-def test_weighted_sum_is_a_chain_of_fma() -> None:
-    rng = np.random.default_rng(4)
-    w, v = rng.random(9).astype(np.float32), rng.standard_normal((9, 5)).astype(np.float32)
-    o = np.zeros(5, np.float32)
-    for t in range(9):
-        o = fma(w[t], v[t], o)
-    assert np.array_equal(f.snap(o), f.weighted_sum(w, v))
-
-
-def test_rmsnorm_letter_by_letter() -> None:
-    rng = np.random.default_rng(5)
-    x, w = (rng.standard_normal(12).astype(np.float32) for _ in range(2))
-    d = f.snap(scalar_dot8(x, x))
-    v = np.float32(np.float32(d * (np.float32(1) / np.float32(12))) + np.float32(1e-5))
-    inv = np.float32(1) / np.sqrt(v)
-    expected = [f.snap(np.float32(f.snap(np.float32(xi * inv)) * wi)) for xi, wi in zip(x, w, strict=True)]
-    assert np.array_equal(np.array(expected), f.rmsnorm(x, w, 1e-5))
-
-
-def test_softmax_ignores_what_is_not_valid() -> None:
-    z = np.array([[1.0, 5.0, 2.0, 9.0]], np.float32)
-    valid = np.array([[True, False, True, False]])
-    part = f.softmax_numerators(z[:, [0, 2]], np.ones((1, 2), bool))
-    assert f.softmax_numerators(z, valid)[0].tolist() == [part[0, 0], 0.0, part[0, 1], 0.0]
 
 
 def test_amax_bits() -> None:

@@ -274,8 +274,8 @@ def test_every_value_handed_on_is_checked(bad: float) -> None:
 )
 @pytest.mark.parametrize("bad", [-0.0, 2.0**-41])
 def test_an_operator_that_forgets_to_snap_is_caught(method: str, bad: float) -> None:
-    def spoil(self: GoldenModel, *args: Any) -> Any:
-        out = getattr(GoldenModel, method)(self, *args).copy()
+    def spoil(self: GoldenModel, *args: Any, **kwargs: Any) -> Any:
+        out = getattr(GoldenModel, method)(self, *args, **kwargs).copy()
         out[..., 0] = bad
         return out
 

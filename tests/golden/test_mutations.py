@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The oracles see every mistake of mutations.py: the tests that pass on the golden model fail on each mutant."""
+"""The oracles see every mistake of mutations.py and axis_mutations.py: what passes on the golden model fails on each mutant."""
 
 from __future__ import annotations
 
@@ -13,23 +13,34 @@ import pytest
 from colibri.quantise import Stored
 from colibri_sim.golden import GoldenModel, RangeExceeded
 
+from .axis_mutations import AXIS_MUTATIONS
 from .mutations import MUTATIONS, Mutation
 from .oracles import TOLERANCE, oracle, relative, weights
 from .reference import Simulation
+from .synthetic import AXES, golden, ids
+from .synthetic import weights as synthetic_weights
 
 # One of each kind; the others hold the same mathematics.
 CASES = ["mixtral", "llama_linear", "mistral_swa", "mixtral_odd", "llama_tied_rope3", "mixtral_tied"]
 
 
 def difference(name: str, mutation: Mutation) -> float:
-    """How far a mutant's logits are from the framework's; infinite where it runs out of range."""
-    case = oracle(name)
-    mutant = case.golden(kind=mutation.kind(), config=mutation.config(case.config))
+    """How far a mutant's logits are from the answers to a checkpoint; infinite where it runs out of range."""
     try:
         with np.errstate(all="ignore"):
+            if name in AXES:
+                mutant = golden(AXES[name], kind=mutation.kind(), config=mutation.config(AXES[name]))
+                return relative(mutant.forward(ids()).logits, simulated(name))
+            case = oracle(name)
+            mutant = case.golden(kind=mutation.kind(), config=mutation.config(case.config))
             return relative(mutant.forward(case.ids).logits[case.positions], case.logits)
     except RangeExceeded:
         return np.inf
+
+
+@cache
+def simulated(name: str) -> npt.NDArray[Any]:
+    return Simulation(AXES[name], synthetic_weights(AXES[name], "f32")).logits(ids())
 
 
 def tied_weights(name: str) -> Stored:
@@ -65,7 +76,15 @@ def test_mutation_is_seen(name: str) -> None:
         assert any(difference(case, mutation) > TOLERANCE for case in CASES)
 
 
+@pytest.mark.parametrize(
+    ("name", "witness"), [(name, witness) for name, m in AXIS_MUTATIONS.items() for witness in m.witnesses]
+)
+def test_mutation_of_an_axis_is_seen_by_each_witness(name: str, witness: str) -> None:
+    assert difference(witness, AXIS_MUTATIONS[name].mutation) > TOLERANCE
+
+
 def test_no_mutation_is_not_seen() -> None:
     unchanged = Mutation({}, lambda c: c)
-    assert max(difference(case, unchanged) for case in CASES) <= TOLERANCE
+    witnesses = {witness for m in AXIS_MUTATIONS.values() for witness in m.witnesses}
+    assert max(difference(case, unchanged) for case in witnesses.union(CASES)) <= TOLERANCE
     assert tied_difference(GoldenModel) <= TOLERANCE

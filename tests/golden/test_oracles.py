@@ -32,12 +32,10 @@ def test_logits_and_experts_are_the_frameworks(name: str) -> None:
             assert np.array_equal(expected.experts[:, n, : router.top_k], chosen)
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in NAMES if n != "mixtral_long" and "router_weights" in np.load(DATA / n / "golden.npz")]
-)
+@pytest.mark.parametrize("name", [n for n in NAMES if oracle(n).router_weights is not None])
 def test_router_weights_are_the_frameworks(name: str) -> None:
     expected = oracle(name)
-    trace = TraceRecorder(expected.config, keep=None)
+    trace = TraceRecorder(expected.config, keep={int(p) for p in expected.positions})
     expected.golden().forward(expected.ids, trace=trace)
     assert expected.router_weights is not None
     for row, position in enumerate(expected.positions):
@@ -45,6 +43,17 @@ def test_router_weights_are_the_frameworks(name: str) -> None:
         for layer in range(len(expected.config.layers)):
             actual = values[TraceName(layer, "expert_weights", None)]
             assert np.abs(actual - expected.router_weights[row, layer]).max() <= 1e-5
+
+
+def test_the_experts_of_a_mixture_of_attention_are_the_frameworks() -> None:
+    expected = oracle("jetmoe")
+    attn_experts = np.load(DATA / "jetmoe" / "golden.npz")["attn_experts"]
+    trace = TraceRecorder(expected.config, keep=None)
+    expected.golden().forward(expected.ids, trace=trace)
+    for row, position in enumerate(expected.positions):
+        for layer in range(len(expected.config.layers)):
+            actual = trace.values(int(position))[TraceName(layer, "attn_expert_ids", None)]
+            assert np.array_equal(attn_experts[row, layer], actual)
 
 
 @pytest.mark.parametrize("names", [("mixtral", "mixtral_fused", "mixtral_sharded"), ("llama", "llama_v4config")])

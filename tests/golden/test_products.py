@@ -15,7 +15,7 @@ from colibri_sim.golden.fma import fma
 from colibri_sim.golden.functions import snap
 from colibri_sim.golden.products import matmul, quantise
 
-from .test_functions import scalar_dot8
+from .test_vectors import scalar_dot8
 
 F32 = npt.NDArray[np.float32]
 f32 = np.float32

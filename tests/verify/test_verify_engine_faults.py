@@ -17,6 +17,7 @@ import pytest
 from colibri.cli.workflow import Checkpoint
 from colibri_sim.golden import GoldenModel, products
 from colibri_sim.golden import functions as f
+from colibri_sim.golden import vectors as v
 from colibri_sim.golden.fma import fma
 from image.packs import Edit, Packs, checkpoint, settings
 
@@ -45,7 +46,7 @@ class Fault:
 
 def rising_dot8(a: Any, b: Any) -> Any:
     """dot8 whose lanes are added in rising order at the end."""
-    lanes_a, lanes_b = f._lanes(a), f._lanes(b)
+    lanes_a, lanes_b = v._lanes(a), v._lanes(b)
     acc = np.zeros(np.broadcast_shapes(lanes_a.shape[1:], lanes_b.shape[1:]), dtype=np.float32)
     for x, y in zip(lanes_a, lanes_b, strict=True):
         acc = fma(x.astype(np.float32), y.astype(np.float32), acc)
@@ -55,10 +56,9 @@ def rising_dot8(a: Any, b: Any) -> Any:
     return total
 
 
-def fused_rmsnorm(x: Any, weight: Any, eps: float) -> Any:
+def fused_rms(x: Any, eps: float) -> Any:
     rn = np.float32(1) / np.float32(x.shape[-1])
-    inv = f.rsqrt(fma(f.snap(f.dot8(x, x)), rn, np.float32(eps)))
-    return f.snap(f.snap(x * inv[..., None]) * weight)
+    return f.snap(x * f.rsqrt(fma(f.snap(v.dot8(x, x)), rn, np.float32(eps)))[..., None])
 
 
 def earlier_keys(self: GoldenModel, call: Any, a: Any, q: Any, keys: Any, values: Any) -> Any:
@@ -67,17 +67,17 @@ def earlier_keys(self: GoldenModel, call: Any, a: Any, q: Any, keys: Any, values
 
 def other_pairs(config: Any) -> Any:
     def turned(layer: Any) -> Any:
-        rope = replace(layer.attention.rope, pairing="adjacent")
-        return replace(layer, attention=replace(layer.attention, rope=rope))
+        rope = replace(layer.mixer.rope, pairing="adjacent")
+        return replace(layer, mixer=replace(layer.mixer, rope=rope))
 
     return replace(config, layers=tuple(map(turned, config.layers)))
 
 
-def keys_with_the_scales_of_values(self: Any, layer: int, position: int, k: Any, v: Any) -> Any:
-    q_k, q_v = (products.quantise(x.reshape(-1, x.shape[-1])) for x in (k, v))
-    wrong = replace(q_k, scales=q_v.scales).values().reshape(k.shape)
-    self._keys[layer][position : position + len(k)] = wrong
-    self._values[layer][position : position + len(v)] = q_v.values().reshape(v.shape)
+def keys_with_the_scales_of_values(self: Any, layer: int, position: int, k: Any, v_: Any) -> Any:
+    q_k, q_v = (products.quantise(x.reshape(-1, x.shape[-1])) for x in (k, v_))
+    keys, values = self._streams[layer]
+    keys[position : position + len(k)] = replace(q_k, scales=q_v.scales).values().reshape(k.shape)
+    values[position : position + len(k)] = q_v.values().reshape(k.shape)
 
 
 def equal_routers(tensors: dict[str, Any]) -> None:
@@ -95,18 +95,18 @@ FAULTS = {
         {"kernels/portable/dot8.h": ("(((lane0 + lane4) + (lane2 + lane6)) + ((lane1 + lane5) + (lane3 + lane7)))",
                                      "(((((((lane0 + lane1) + lane2) + lane3) + lane4) + lane5) + lane6) + lane7)")},
         "q",
-        functions={"functions__dot8": rising_dot8},
+        functions={"vectors__dot8": rising_dot8},
     ),
     "a product and a sum contracted": Fault(
         {"engine/norm.c": ("d * COLIBRI_NORM_RN + COLIBRI_NORM_EPS",
                            "colibri_fma(d, COLIBRI_NORM_RN, COLIBRI_NORM_EPS)")},
         "ffn_norm",
-        functions={"functions__rmsnorm": fused_rmsnorm},
+        functions={"vectors__rms": fused_rms},
     ),
     "a snap left out": Fault(
         {"kernels/portable/matvec_f32.c": ("out[row] = colibri_snap(COLIBRI_DOT8_END);", "out[row] = COLIBRI_DOT8_END;")},
         "attn_out",
-        methods={"project": lambda self, name, x: f.dot8_matrix(self.stored(name).values(), x)},
+        methods={"project": lambda self, name, x: v.dot8_matrix(self.stored(name).values(), x)},
         checkpoint=tiny_output_row,
     ),
     "activations truncated, not rounded": Fault(
@@ -158,7 +158,7 @@ FAULTS = {
         config=lambda c: replace(
             c,
             layers=tuple(
-                replace(x, attention=replace(x.attention, window=(x.attention.window or 0) + 1)) for x in c.layers
+                replace(x, mixer=replace(x.mixer, window=(x.mixer.window or 0) + 1)) for x in c.layers
             ),
         ),
         name="mistral_swa",
