@@ -53,6 +53,7 @@ ONLY_IN: dict[str, set[str]] = {
     "subprocess": {"colibri.cli", "colibri.build", "colibri_sim.qemu"},
     "elftools": {"colibri.audit", "colibri_sim.qemu"},
     "tokenizers": {"colibri.tokenizer"},
+    "gguf": {"colibri.importers"},
     "argparse": set(),
     "logging": set(),
     "warnings": set(),
