@@ -146,9 +146,7 @@ def _tensor(part: Part, values: Values) -> Tensor:
     # Rows may be chosen and reordered; what cuts or turns them cuts groups.
     has_groups = values.groups is not None and not part.transposed and shape[-1:] == values.shape[-1:]
     has_groups = has_groups and len(rest) < len(shape) and outline.ndim > 1
-    return Tensor(
-        part.target, outline_shape, values.dtype, values.where, read, read_groups if has_groups else None
-    )
+    return Tensor(part.target, outline_shape, values.dtype, values.where, read, read_groups if has_groups else None)
 
 
 def _check_copy(values: Values, tensor: Tensor) -> None:

@@ -116,7 +116,7 @@ def _nibbles(packed: _Bytes) -> _Bytes:
 
 def _fifth_bits(raw: _Bytes, at: int) -> _Bytes:
     bits = np.ascontiguousarray(raw[:, at : at + 4]).view("<u4")
-    return ((bits >> np.arange(32, dtype=np.uint32)) & 1).astype(np.uint8) << 4
+    return ((bits >> np.arange(32, dtype=np.uint32) & 1) << 4).astype(np.uint8)
 
 
 def _q8_0(raw: _Bytes) -> F32Array:

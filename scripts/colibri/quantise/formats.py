@@ -114,16 +114,20 @@ def _store_groups(tensor: Tensor, format_: Format) -> Stored:
     """Integers and scales as the checkpoint has them. The scales are float16 there, so 0 or at least 2**-24."""
     assert tensor.groups is not None
     q, scales = tensor.groups()
+    rows, cols = q.shape
     for bad, expected, hint in (
         (~np.isfinite(scales), "finite scales", "the checkpoint is damaged; use another"),
-        (np.abs(q).max(axis=1, keepdims=True) > 127, "integers from -127 to 127, as the kernels take them",
-         "choose another format for this part, e.g. q8 or q8:64: its values are then rounded anew"),
+        (
+            np.abs(q).max(axis=1, keepdims=True) > 127,
+            "integers from -127 to 127, as the kernels take them",
+            "choose another format for this part, e.g. q8 or q8:64: its values are then rounded anew",
+        ),
     ):
         if bad.any():
             row = int(np.argwhere(bad)[0][0])
             got = "NaN or an infinity" if expected == "finite scales" else "-128 (or 128 with a negative scale)"
             raise CheckpointError(f"{tensor.source}: row {row}", expected=expected, got=got, hint=hint)
-    return Stored(tensor.name, format_, *q.shape, q.astype(np.int8), scales)
+    return Stored(tensor.name, format_, rows, cols, q.astype(np.int8), scales)
 
 
 Parts = tuple[npt.NDArray[Any], F32Array | None, npt.NDArray[np.uint8] | None]

@@ -37,7 +37,9 @@ def load_gguf(path: Path, reading: Reading) -> Model:
     architecture = find_architecture(facts)
     config = read_config(facts, architecture)
     for problem in contradictions(config):
-        raise CheckpointError(place(path), expected="axes that go together", got=problem, hint="no such model can be built")
+        raise CheckpointError(
+            place(path), expected="axes that go together", got=problem, hint="no such model can be built"
+        )
     bound = bindings(config, sources, architecture.names, facts.n_blocks()[1])
     tensors, skipped = bind(config, bound, sources, place(path))
     config = override(config, facts.wanted, facts.stated, facts.needed)

@@ -57,7 +57,11 @@ def _experts(facts: Facts, width: str = "expert_feed_forward_length") -> Config:
 def _llama(facts: Facts) -> tuple[str, Config]:
     window = _window(facts)
     if facts.n_experts():
-        return "mixtral", {"num_local_experts": facts.n_experts(), "num_experts_per_tok": facts.top_k(), "sliding_window": window}
+        return "mixtral", {
+            "num_local_experts": facts.n_experts(),
+            "num_experts_per_tok": facts.top_k(),
+            "sliding_window": window,
+        }
     return ("mistral", {"sliding_window": window}) if window else ("llama", {"mlp_bias": False})
 
 
@@ -65,7 +69,12 @@ def _dense(family: str) -> Read:
     return lambda _: (family, {"use_sliding_window": False, "sliding_window": None, "max_window_layers": 0})
 
 
-_ALL_SPARSE: Config = {"decoder_sparse_step": 1, "mlp_only_layers": None, "use_sliding_window": False, "sliding_window": None}
+_ALL_SPARSE: Config = {
+    "decoder_sparse_step": 1,
+    "mlp_only_layers": None,
+    "use_sliding_window": False,
+    "sliding_window": None,
+}
 
 
 def _qwen2moe(facts: Facts) -> tuple[str, Config]:
@@ -125,7 +134,9 @@ def _deepseek2(facts: Facts) -> tuple[str, Config]:
     config = {**_latent(facts), **_sparse_after_dense(facts)}
     score = facts.gating()
     if score is None and facts.is_there("exp_probs_b.bias"):
-        score = facts.required("router.score", "softmax|sigmoid", "the router has a correction, as DeepSeek-V3's sigmoid has")
+        score = facts.required(
+            "router.score", "softmax|sigmoid", "the router has a correction, as DeepSeek-V3's sigmoid has"
+        )
     if score == "sigmoid":
         return "deepseek_v3", {**config, "scoring_func": "sigmoid", "topk_method": "noaux_tc"}
     method = "greedy"
@@ -228,7 +239,9 @@ def _afmoe(facts: Facts) -> tuple[str, Config]:
     if facts.gating() not in (None, "sigmoid"):
         raise facts.error("expert_gating_func", "2 (sigmoid), as this architecture has")
     if not facts.flag("expert_weights_norm", default=False):
-        facts.required("router.renormalise", "true|false", "only true is written, and an older config.json leaves it out")
+        facts.required(
+            "router.renormalise", "true|false", "only true is written, and an older config.json leaves it out"
+        )
     return "afmoe", {
         **_experts(facts),
         "num_shared_experts": facts.integer("expert_shared_count", 0, limits.MAX_EXPERTS, 0),

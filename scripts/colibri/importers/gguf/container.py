@@ -172,11 +172,11 @@ def _array(cursor: _Cursor, key: str) -> Entry:
         raise cursor.error("an array of scalars or strings", "an array of arrays", key)
     if kind is ValueType.STRING:
         if n > limits.MAX_STRINGS or n * 8 > cursor.n_bytes - cursor.at:
-            raise cursor.error(
-                f"at most {limits.MAX_STRINGS} strings, and as many as the file can hold", f"{n}", key
-            )
+            raise cursor.error(f"at most {limits.MAX_STRINGS} strings, and as many as the file can hold", f"{n}", key)
         return Entry(ValueType.STRING, [_scalar(cursor, kind, key) for _ in range(n)], is_array=True)
-    values = np.frombuffer(cursor.take(n * struct.calcsize(_SCALARS[kind]), f"the values of {quoted(key)}"), _SCALARS[kind])
+    values = np.frombuffer(
+        cursor.take(n * struct.calcsize(_SCALARS[kind]), f"the values of {quoted(key)}"), _SCALARS[kind]
+    )
     if kind is ValueType.BOOL and values.size and values.max() > 1:
         raise cursor.error("0 or 1 for a bool", f"{values.max()}", key)
     return Entry(kind, (values != 0 if kind is ValueType.BOOL else values).tolist(), is_array=True)

@@ -84,7 +84,9 @@ class Facts:
         n = self.integer("expert_group_count", 0, self.n_experts(), 0) or 1
         top = self.integer("expert_group_used_count", 0, n, 0) or n
         if self.n_experts() % n or (n > 1 and self.n_experts() // n < 2):
-            raise self.error("expert_group_count", f"a divisor of {self.n_experts()} experts into groups of two or more")
+            raise self.error(
+                "expert_group_count", f"a divisor of {self.n_experts()} experts into groups of two or more"
+            )
         return n, top
 
     def width(self, name: str, tensor: str) -> int:

@@ -42,9 +42,7 @@ class ValueType(IntEnum):
 
 
 _FLOATS = (ValueType.FLOAT32, ValueType.FLOAT64)
-_INTEGERS = tuple(
-    t for t in ValueType if t not in (*_FLOATS, ValueType.BOOL, ValueType.STRING, ValueType.ARRAY)
-)
+_INTEGERS = tuple(t for t in ValueType if t not in (*_FLOATS, ValueType.BOOL, ValueType.STRING, ValueType.ARRAY))
 
 
 @dataclass(frozen=True)

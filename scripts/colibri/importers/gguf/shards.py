@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models split over several GGUF files: NAME-00001-of-00003.gguf and so on. The first has the metadata; names come from its own."""
+"""Models split over several GGUF files: NAME-00001-of-00003.gguf and so on. The first has the metadata."""
 
 from __future__ import annotations
 

@@ -59,15 +59,13 @@ def bindings(config: ModelConfig, sources: Sources, names: Mapping[str, str], n_
             continue
         _, n, name = target.split(".", 2)
         yield _in_layer(config, int(n), name, shape, sources, table)
-    for n in range(len(config.layers), len(config.layers) + n_extra):
-        yield Skip(f"blk.{n}.", "multi-token prediction, not used when the model runs")
+    for extra in range(len(config.layers), len(config.layers) + n_extra):
+        yield Skip(f"blk.{extra}.", "multi-token prediction, not used when the model runs")
     for name in ROPE_TENSORS:
         yield Skip(name, "its values are in the table of rotary frequencies")
 
 
-def _in_layer(
-    config: ModelConfig, n: int, name: str, shape: Shape, sources: Sources, table: Mapping[str, str]
-) -> Part:
+def _in_layer(config: ModelConfig, n: int, name: str, shape: Shape, sources: Sources, table: Mapping[str, str]) -> Part:
     target, prefix = f"layers.{n}.{name}", f"blk.{n}."
     module, _, leaf = name.rpartition(".")
     mixer = config.layers[n].mixer
@@ -123,7 +121,7 @@ def _expert(config: ModelConfig, n: int, name: str, shape: Shape, sources: Sourc
 
 
 def _up(a: LatentAttention, target: str, prefix: str, module: str, sources: Sources) -> Part:
-    """``attn_k_b [n_heads, r, dn]``, already transposed, and ``attn_v_b [n_heads, dv, r]``; or both in the older ``attn_kv_b``."""
+    """``attn_k_b [n_heads, r, dn]``, already transposed, and ``attn_v_b [n_heads, dv, r]``; or both in ``attn_kv_b``."""
     is_key = module == "attn.k_up"
     whole = f"{prefix}attn_kv_b.weight"
     if whole in sources:
