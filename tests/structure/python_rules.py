@@ -33,7 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "colibri.layout": {"errors", *_MODEL, "quantise", "boards", "image", "data"},
     "colibri.audit": {"errors", "boards", "folder"},
     "colibri.build": {*_LEAVES, "quantise", "boards", "image", "layout", "audit", "folder", "output", "data"},
-    "colibri.export": {"errors", "boards", "build", "folder", "output", "data"},
+    "colibri.export": {"errors", *_MODEL, "boards", "build", "folder", "output", "data", "importers", "text"},
     "colibri.packing": {*_LEAVES, "quantise", "boards", "image", "layout", "build", "folder"},
     "colibri_sim.golden": {
         *("colibri.axes", "colibri.combinations", "colibri.errors", "colibri.model", "colibri.numerics"),

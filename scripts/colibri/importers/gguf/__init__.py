@@ -42,7 +42,8 @@ def load_gguf(path: Path, reading: Reading) -> Model:
         )
     bound = bindings(config, sources, architecture.names, facts.n_blocks()[1])
     tensors, skipped = bind(config, bound, sources, place(path))
-    config = override(config, facts.wanted, facts.stated, facts.needed)
+    left = {key: text for key, text in facts.wanted.items() if key not in facts.stated}
+    config = override(config, left, facts.stated, facts.needed)
     tokenizer = read_tokenizer(metadata, config.vocab_size)
     return Model(
         config=replace(config, bos_id=tokenizer.bos_id, eos_ids=tokenizer.eos_ids),

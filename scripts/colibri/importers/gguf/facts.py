@@ -68,12 +68,16 @@ class Facts:
 
     def n_experts(self) -> int:
         """Return the number of experts in a layer, 0 for none."""
+        if not self.has("expert_count") and self.is_there("ffn_gate_inp.weight"):
+            return self.stated_integer("experts.count", limits.MAX_EXPERTS, "the layers have routers")
         return self.integer("expert_count", 0, limits.MAX_EXPERTS, 0)
 
     def top_k(self) -> int:
         """Return how many experts are chosen; the key has two spellings."""
         names = ("expert_used_count", "expert_used_per_token")
-        said = [name for name in names if self.has(name)] or [names[0]]
+        said = [name for name in names if self.has(name)]
+        if not said:
+            return self.stated_integer("experts.per_token", self.n_experts(), "how many experts are chosen")
         values = [self.integer(name, 1, self.n_experts()) for name in said]
         if len(set(values)) != 1:
             raise self.error(said[1], f"the same as {said[0]}")
@@ -122,6 +126,16 @@ class Facts:
             )
         self.needed.add(name)
         return self.wanted[name]
+
+    def stated_integer(self, name: str, most: int, why: str) -> int:
+        """Return a number that only the user can tell; raises CheckpointError with the option to add."""
+        text = self.required(name, "N", why)
+        if not text.isdecimal() or not 1 <= int(text[:9]) <= most:
+            raise UsageError(
+                f"--set {name}", expected=f"a whole number from 1 to {most}", got=quoted(text), hint="choose another"
+            )
+        self.stated[name] = int(text)
+        return int(text)
 
     def choice(self, name: str, default: bool | None, why: str) -> bool:
         """Return true or false: ``--set`` first, then the architecture's own; where that is not certain it must be stated."""

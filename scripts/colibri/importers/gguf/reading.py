@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from colibri.axes import Attention, Layer
-from colibri.errors import CheckpointError
+from colibri.errors import CheckpointError, UsageError
 from colibri.importers.config import ConfigReader
 from colibri.importers.families import FAMILIES
 from colibri.importers.gguf import limits
@@ -21,6 +21,7 @@ from colibri.model import ModelConfig
 
 __all__ = ["bindings", "find_architecture", "read_config"]
 
+CORRECTION = "router.correction"
 _EMBEDDING, _HEAD = "token_embd.weight", "output.weight"
 
 # Keys that say nothing that the tensors' shapes do not say, or nothing that counts when a model runs.
@@ -136,4 +137,12 @@ def _as_stored(layer: Layer, n: int, facts: Facts, architecture: Architecture) -
         mixer = replace(mixer, qkv_bias=qkv, o_bias=f"blk.{n}.attn_output.bias" in facts.sources)
         if architecture.adjacent and mixer.rope is not None:
             mixer = replace(mixer, rope=replace(mixer.rope, pairing="adjacent"))
-    return replace(layer, mixer=mixer)
+    router = layer.ffn.router
+    if router is None or not router.correction or f"blk.{n}.exp_probs_b.bias" in facts.sources:
+        return replace(layer, mixer=mixer)
+    if facts.required(CORRECTION, "zero", "the router's correction is missing") != "zero":
+        raise UsageError(
+            f"--set {CORRECTION}", expected="zero", got=quoted(facts.wanted[CORRECTION]), hint="choose zero"
+        )
+    facts.stated[CORRECTION] = "zero"
+    return replace(layer, mixer=mixer, ffn=replace(layer.ffn, router=replace(router, correction=False)))
