@@ -7,6 +7,7 @@ The keys are read back by the importer: they count only where that gives the sam
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from colibri.export.gguf.writer import Value
@@ -56,17 +57,27 @@ def _pieces(document: dict[str, Any], vocab_size: int) -> list[Piece]:
         kinds[added["id"]] = Kind.CONTROL if added["special"] else Kind.USER_DEFINED
         if added["content"] == unknown:
             kinds[added["id"]] = Kind.UNKNOWN
-    if sorted(texts) != list(range(vocab_size)):
-        raise Unsupported("a vocabulary of another size than the embedding's")
-    return [Piece(texts[i], 0.0, kinds.get(i, Kind.NORMAL)) for i in range(vocab_size)]
+    if not texts or max(texts) >= vocab_size:
+        raise Unsupported("more tokens than the embedding has rows")
+    # Rows without a token get a name, as llama.cpp's converter gives them one.
+    kinds |= dict.fromkeys(set(range(vocab_size)) - texts.keys(), Kind.UNUSED)
+    return [Piece(texts.get(i, f"[PAD{i}]"), 0.0, kinds.get(i, Kind.NORMAL)) for i in range(vocab_size)]
+
+
+def _is_same(again: Rules, rules: Rules) -> bool:
+    """Whether two tokenizers are one, but for names of ids that no text gives."""
+    wanted, n = rules, len(rules.tokens)
+    if rules.by_bytes and {bytes([b]) for b in range(256)} <= set(rules.tokens):
+        wanted = replace(rules, unknown=None, fuse_unknown=False)  # nothing is unknown where every byte is a token
+    return replace(again, tokens=again.tokens[:n]) == wanted
 
 
 def _byte_level(rules: Rules, pieces: list[Piece], merges: list[str]) -> dict[str, Value]:
     for name, pretokenizer in PRETOKENIZERS.items():
         again = merged_json(pieces, merges, pretokenizer, before=rules.before, after=rules.after)
-        if rules_of(again) == rules:
+        if _is_same(rules_of(again), rules):
             return {"model": "gpt2", "pre": name, "merges": list(merges)}
-    raise Unsupported(f"a pre-tokenizer that has no name among {', '.join(PRETOKENIZERS)}")
+    raise Unsupported("a pre-tokenizer, or another rule, for which GGUF has no name here")
 
 
 def _scored(rules: Rules, pieces: list[Piece], merges: list[str]) -> dict[str, Value]:
@@ -77,6 +88,6 @@ def _scored(rules: Rules, pieces: list[Piece], merges: list[str]) -> dict[str, V
     scored = [Piece(p.text, -float(first.get(p.text, len(merges))), p.kind) for p in pieces]
     prefix = rules.prefix == "always"
     again = scored_json(scored, unigram=False, prefix=prefix, before=rules.before, after=rules.after)
-    if rules_of(again) != rules:
+    if not _is_same(rules_of(again), rules):
         raise Unsupported("merges or spaces that SentencePiece's scores cannot say")
     return {"model": "llama", "scores": [p.score for p in scored], "add_space_prefix": prefix}

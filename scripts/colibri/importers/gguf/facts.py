@@ -93,11 +93,12 @@ class Facts:
             )
         return n, top
 
-    def width(self, name: str, tensor: str) -> int:
-        """Return a feed-forward's width: the key's, and without one that of the first such tensor."""
+    def width(self, name: str, *tensors: str) -> int:
+        """Return a feed-forward's width: the key's, and without one that of the first tensor of one of these names."""
         if self.has(name) and self.metadata.entries[self.key(name)].value != 0:
             return self.integer(name, 1, MAX_ROW_ELEMS)
-        shapes = [t.shape for key, t in sorted(self.sources.items()) if key.endswith(f".{tensor}.weight")]
+        ends = tuple(f".{tensor}.weight" for tensor in tensors)
+        shapes = [t.shape for key, t in sorted(self.sources.items()) if key.endswith(ends)]
         if not shapes or len(shapes[0]) < 2:
             raise self.error(name, "a width")
         return shapes[0][-2]

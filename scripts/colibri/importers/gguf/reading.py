@@ -78,7 +78,7 @@ def _common(facts: Facts, architecture: Architecture, parameters: dict[str, Any]
         "num_attention_heads": facts.integer("attention.head_count", 1, MAX_ROW_ELEMS),
         "num_key_value_heads": _kv_heads(facts),
         "head_dim": head_dim,
-        "intermediate_size": facts.width("feed_forward_length", "ffn_up"),
+        "intermediate_size": facts.width("feed_forward_length", "ffn_up", "ffn_up_exps"),
         "hidden_act": "silu",
         "rms_norm_eps": epsilon,
         "norm_eps": epsilon,
