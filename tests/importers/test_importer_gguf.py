@@ -264,7 +264,9 @@ def test_logits_are_the_frameworks_once_what_the_file_omits_is_stated(name: str,
 
 
 def test_an_unknown_architecture_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"general.architecture: expected one of llama, .* got the string 'rwkv7'"):
+    with pytest.raises(
+        CheckpointError, match=r"general.architecture: expected one of llama, .* got the string 'rwkv7'"
+    ):
         loaded(tmp_path, mixtral().with_pair("general.architecture", "rwkv7"))
 
 
