@@ -69,10 +69,30 @@ def test_a_tensor_of_blocks_is_read(dtype: str, tmp_path: Path) -> None:
     assert tensor.dtype == dtype.lower()
 
 
-@pytest.mark.parametrize("dtype", [d for d, b in ggml.PACKAGED.items() if b.n_elems == 256])
+@pytest.mark.parametrize("dtype", ggml.PACKAGED)
 def test_every_other_type_goes_through_the_package(dtype: str) -> None:
-    raw = bytes(ggml.PACKAGED[dtype].n_bytes * 3)
-    assert np.array_equal(ggml.to_float32(raw, dtype).shape, (768,))
+    """Block by block, so that neither order nor size is taken from the call that is tested."""
+    block = ggml.PACKAGED[dtype]
+    raw = np.random.default_rng(9).integers(0, 128, (5, block.n_bytes), dtype=np.uint8)
+    with np.errstate(all="ignore"):
+        each = [dequantize(row[None], GGMLQuantizationType[dtype]).reshape(-1) for row in raw]
+    found = ggml.to_float32(raw.tobytes(), dtype)
+    assert len(found) == 5 * block.n_elems
+    assert np.array_equal(found.view(np.uint32), np.concatenate(each).view(np.uint32))
+
+
+def test_q6_k_has_the_value_of_its_description() -> None:
+    """``d * scale * (q - 32)``: 4 low bits of q in ql, 2 high ones in qh, 16 int8 scales, float16 d."""
+    rng = np.random.default_rng(10)
+    q, scales, d = rng.integers(0, 64, 256), rng.integers(-100, 100, 16), np.float16(0.01)
+    low, high = np.zeros(128, np.uint8), np.zeros(64, np.uint8)
+    for i, value in enumerate(q):
+        half, quarter, at = i // 128, i % 128 // 32, i % 32
+        low[64 * half + 32 * (quarter % 2) + at] |= (value & 15) << (4 * (quarter // 2))
+        high[32 * half + at] |= (value >> 4) << (2 * quarter)
+    raw = low.tobytes() + high.tobytes() + scales.astype(np.int8).tobytes() + d.tobytes()
+    expected = np.float32(d) * scales.astype(np.float32).repeat(16) * (q - 32).astype(np.float32)
+    assert np.allclose(ggml.to_float32(raw, "Q6_K"), expected, rtol=1e-6, atol=0)
 
 
 def test_without_the_package_the_error_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
