@@ -68,6 +68,12 @@ def fields(**values: Any) -> bytes:
     return replace(mixtral(), **values).raw()
 
 
+def patched(at: int, number: int) -> bytes:
+    """A file with eight bytes otherwise."""
+    raw = mixtral().raw()
+    return raw[:at] + struct.pack("<Q", number) + raw[at + 8 :]
+
+
 def big_endian() -> bytes:
     raw = bytearray(mixtral().raw())
     raw[4:8] = struct.pack(">I", 3)
@@ -83,13 +89,14 @@ CONTAINER: dict[str, tuple[Callable[[], bytes], str]] = {
     "version 4": (lambda: fields(version=4), "version 2 or 3, got version 4"),
     "version 0": (lambda: fields(version=0), "version 2 or 3, got version 0"),
     "big-endian": (big_endian, "little-endian file, got version 0x3000000"),
-    "too many pairs": (lambda: fields(n_pairs=MAX_ENTRIES + 1), "key-value pairs"),
+    "too many pairs for the file": (lambda: fields(n_pairs=MAX_ENTRIES), "key-value pairs"),
+    "too many pairs": (lambda: fields(n_pairs=MAX_ENTRIES + 1, tail=bytes(3 << 20)), "key-value pairs"),
     "more pairs than bytes": (lambda: fields(n_pairs=MAX_ENTRIES)[:4000], "key-value pairs"),
     "2**63 pairs": (lambda: fields(n_pairs=HUGE), "key-value pairs"),
-    "too many tensors": (lambda: fields(n_tensors=MAX_ENTRIES + 1), "tensors, and as many"),
+    "too many tensors": (lambda: fields(n_tensors=MAX_ENTRIES + 1, tail=bytes(3 << 20)), "tensors, and as many"),
     "2**64-1 tensors": (lambda: fields(n_tensors=2**64 - 1), "tensors, and as many"),
     "more tensors than there are": (lambda: fields(n_tensors=60), "a name of letters"),
-    "a key of 2**63 bytes": (lambda: with_raw_pair("x", 4, b"")[:-1], "header"),
+    "a key of 2**63 bytes": (lambda: patched(24, HUGE), "a key of at most 65535 bytes"),
     "a key too long": (lambda: with_raw_pair("k" * 65536, U32, bytes(4)), "a key of at most 65535 bytes"),
     "an empty key": (lambda: with_raw_pair("", U32, bytes(4)), "keys of a-z"),
     "a key of other characters": (lambda: with_raw_pair("a key", U32, bytes(4)), "keys of a-z"),
@@ -200,7 +207,7 @@ MEANING: dict[str, tuple[Callable[[], bytes], str]] = {
     "no eps": (lambda: lacking("attention.layer_norm_rms_epsilon"), "no such key"),
     "eps as an integer": (lambda: keyed(attention__layer_norm_rms_epsilon=1), "a number from"),
     "a base of 0": (lambda: keyed(rope__freq_base=0.0), "a number from 1"),
-    "a base of infinity": (lambda: keyed(rope__freq_base=float("inf")), "a number from 1"),
+    "a base of infinity": (lambda: keyed(rope__freq_base=float("inf")), "llama.rope.freq_base: expected a number"),
     "two bases": (lambda: keyed(rope__freq_base_swa=1e6), "the same as rope.freq_base"),
     "an unknown scaling": (lambda: keyed(rope__scaling__type="longrope"), "none, linear or yarn"),
     "yarn without its context": (
