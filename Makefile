@@ -5,13 +5,14 @@
 # make setup    only the set-up of both; it leaves .venv/bin/colibri
 # make lint     ruff and mypy
 # make bench    instructions per token of the demo on its boards
+# make bench-budgets   measure again and rewrite linker/instructions.toml (minutes); ARGS="--board mps2-an386": a part
 # make verify-matrix   every board, compiler, optimisation level and format, bit for bit (hours); ARGS="--board microbit": a part
 # make wheel    dist/colibri_firmware-*.whl
 # make bare     try demo and test on a bare Debian 12, in a chroot (root only, downloads about 700 MB)
 # make clean    remove what builds and tests wrote; make distclean: .venv too
 
 .NOTPARALLEL:
-.PHONY: help demo test setup lint bench verify-matrix wheel bare clean distclean
+.PHONY: help demo test setup lint bench bench-budgets verify-matrix wheel bare clean distclean
 
 python = .venv/bin/python
 
@@ -36,6 +37,9 @@ lint: setup
 
 bench: setup
 	@$(python) -m colibri.cli.main bench weights/stories-moe-3m
+
+bench-budgets: setup
+	@PYTHONPATH=tests $(python) -m bench.budgets $(ARGS)
 
 # Exit code 1 of the script where anything differs (make's own is 2).
 verify-matrix: setup

@@ -26,6 +26,7 @@ test_commands="$demo_commands
 gcc                     gcc
 g++                     g++
 clang-19                clang-19
+llvm-mca-19             llvm-19
 qemu-x86_64             qemu-user
 riscv64-unknown-elf-gcc gcc-riscv64-unknown-elf
 qemu-system-riscv64     qemu-system-misc

@@ -5,15 +5,15 @@
  */
 #include "common/app.h"
 
+#include <colibri/tables.h>
+
 const colibri_app_kind_t colibri_app_kind = {'V', 0};
 
 #define FLAG_DUMP 1u
 #define NO_LAYER 0xffffffffu
 
-/* Tensors of a position, as DESIGN.md 4 lists them. */
-#define ROUTER_TENSORS (COLIBRI_N_EXPERTS > 0 ? 3 : 0)
-#define LAYER_TENSORS (11 + ROUTER_TENSORS + 4 * COLIBRI_N_SLOTS)
-#define TRACE_TENSORS (1 + COLIBRI_N_LAYERS * LAYER_TENSORS + 2)
+/* Tensors of a position, as DESIGN.md 4 lists them; the packer counted them. */
+#define TRACE_TENSORS COLIBRI_TRACE_TENSORS
 
 static int32_t ids[COLIBRI_MAX_SEQ];
 
@@ -42,39 +42,143 @@ static void note(uint32_t layer, const void *elements, uint32_t n_elems)
     trace.n_tensors++;
 }
 
-static void note_stage(uint32_t stage, uint32_t layer)
+#if COLIBRI_MAX_EXPERTS > 0
+static void note_router(uint32_t layer, uint32_t n_experts, uint32_t top_k)
 {
     const colibri_state_t *s = &colibri_app_state;
+    note(layer, s->router, n_experts);
+    note(layer, s->expert_ids, top_k);
+    note(layer, s->expert_weights, top_k);
+}
+#endif
+
+/* A stage of the mixer in a layer of some kind. Where only some mixers have the stage, or its last slot, the layer decides. */
+static void note_mixer(uint32_t stage, uint32_t layer, uint32_t kind, uint32_t slot)
+{
+    const colibri_state_t *s = &colibri_app_state;
+    const float *k = s->scratch + COLIBRI_SCRATCH_K;
+    const float *q = s->q;
+    uint32_t n_q = COLIBRI_KIND_N_HEADS(kind) * COLIBRI_KIND_HEAD_DIM(kind);
+    uint32_t n_k = COLIBRI_KIND_N_KV_HEADS(kind) * COLIBRI_KIND_HEAD_DIM(kind);
+    uint32_t is_last = slot + 1 >= COLIBRI_KIND_ATTN_TOP_K(kind);
+    (void)kind;
+    (void)k;
+    (void)n_k;
+    (void)n_q;
+#if COLIBRI_HAS_LATENT
+    uint32_t is_latent = COLIBRI_KIND_MIXER(kind) == COLIBRI_MIXER_LATENT;
+    if (is_latent) {
+        k = s->scratch + COLIBRI_SCRATCH_LATENT;
+    }
+#endif
+    switch (stage) {
+#if COLIBRI_HAS_MIXTURE
+    case COLIBRI_STAGE_ATTN_ROUTER: note_router(layer, COLIBRI_KIND_ATTN_N_EXPERTS(kind), COLIBRI_KIND_ATTN_TOP_K(kind)); break;
+#endif
+#if COLIBRI_HAS_Q_RANK
+    case COLIBRI_STAGE_Q_A: note(layer, s->scratch + COLIBRI_SCRATCH_Q_A, COLIBRI_KIND_Q_RANK(kind)); break;
+#endif
+#if COLIBRI_HAS_ATTENTION || COLIBRI_HAS_LATENT
+    case COLIBRI_STAGE_Q:
+#if COLIBRI_HAS_LATENT
+        if (is_latent) {
+            q = s->scratch + COLIBRI_SCRATCH_LATENT_Q;
+            n_q = COLIBRI_KIND_N_HEADS(kind) * (COLIBRI_KIND_NOPE_DIM(kind) + COLIBRI_KIND_ROPE_DIM(kind));
+        }
+#endif
+        if (is_last) {
+            note(layer, q, n_q);
+        }
+        break;
+    case COLIBRI_STAGE_K: note(layer, k, n_k); break;
+    case COLIBRI_STAGE_ATTENTION: note(layer, q, COLIBRI_KIND_N_HEADS(kind) * COLIBRI_KIND_VALUE_DIM(kind)); break;
+    case COLIBRI_STAGE_ROPE:
+#if COLIBRI_HAS_LATENT
+        if (is_latent) { /* shown once K_UP has completed the queries */
+            break;
+        }
+#endif
+        note(layer, q, n_q);
+        note(layer, k, n_k);
+        break;
+#endif
+#if COLIBRI_HAS_ATTENTION
+    case COLIBRI_STAGE_V: note(layer, s->scratch + COLIBRI_SCRATCH_V, n_k); break;
+#endif
+#if COLIBRI_HAS_LATENT
+    case COLIBRI_STAGE_K_UP:
+        note(layer, q, n_q);
+        note(layer, k, n_k);
+        break;
+    case COLIBRI_STAGE_V_UP: note(layer, q, COLIBRI_KIND_N_HEADS(kind) * COLIBRI_KIND_UP_DIM(kind)); break;
+#endif
+#if COLIBRI_HAS_ATTN_GATE
+    case COLIBRI_STAGE_ATTN_GATE: note(layer, q, n_q); break;
+#endif
+#if COLIBRI_HAS_CONVOLUTION
+    case COLIBRI_STAGE_CONV_IN: note(layer, s->scratch + COLIBRI_SCRATCH_CONV, 3 * COLIBRI_HIDDEN_SIZE); break;
+    case COLIBRI_STAGE_CONV: note(layer, q, COLIBRI_HIDDEN_SIZE); break;
+#endif
+    case COLIBRI_STAGE_O:
+        if (is_last) {
+            note(layer, s->scratch + COLIBRI_SCRATCH_OUT, COLIBRI_HIDDEN_SIZE);
+        }
+        break;
+    default: break;
+    }
+}
+
+static void note_stage(uint32_t stage, uint32_t layer, uint32_t slot, uint32_t width)
+{
+    const colibri_state_t *s = &colibri_app_state;
+    const uint32_t kind = COLIBRI_LAYER_KIND(layer);
+    (void)kind;
     switch (stage) {
     case COLIBRI_STAGE_EMBED: note(NO_LAYER, s->x, COLIBRI_HIDDEN_SIZE); break;
     case COLIBRI_STAGE_ATTN_NORM:
-    case COLIBRI_STAGE_FFN_NORM: note(layer, s->norm, COLIBRI_HIDDEN_SIZE); break;
-    case COLIBRI_STAGE_Q:
-    case COLIBRI_STAGE_ATTENTION: note(layer, s->q, COLIBRI_Q_ELEMS); break;
-    case COLIBRI_STAGE_K: note(layer, s->scratch + COLIBRI_SCRATCH_K, COLIBRI_KV_ELEMS); break;
-    case COLIBRI_STAGE_V: note(layer, s->scratch + COLIBRI_SCRATCH_V, COLIBRI_KV_ELEMS); break;
-    case COLIBRI_STAGE_ROPE:
-        note(layer, s->q, COLIBRI_Q_ELEMS);
-        note(layer, s->scratch + COLIBRI_SCRATCH_K, COLIBRI_KV_ELEMS);
+        if (COLIBRI_KIND_ATTN_NORM(kind) != 0) {
+            note(layer, s->norm, COLIBRI_HIDDEN_SIZE);
+        }
         break;
-    case COLIBRI_STAGE_O:
+    case COLIBRI_STAGE_FFN_NORM:
+        if (COLIBRI_KIND_FFN_NORM(kind) != 0) {
+            note(layer, s->norm, COLIBRI_HIDDEN_SIZE);
+        }
+        break;
     case COLIBRI_STAGE_DOWN: note(layer, s->scratch + COLIBRI_SCRATCH_OUT, COLIBRI_HIDDEN_SIZE); break;
     case COLIBRI_STAGE_ATTN_RESIDUAL:
     case COLIBRI_STAGE_FFN_RESIDUAL: note(layer, s->x, COLIBRI_HIDDEN_SIZE); break;
-#if COLIBRI_N_EXPERTS > 0
-    case COLIBRI_STAGE_ROUTER:
-        note(layer, s->router, COLIBRI_N_EXPERTS);
-        note(layer, s->expert_ids, COLIBRI_TOP_K);
-        note(layer, s->expert_weights, COLIBRI_TOP_K);
+#if COLIBRI_HAS_ATTN_POST_NORM
+    case COLIBRI_STAGE_ATTN_POST_NORM: note(layer, s->scratch + COLIBRI_SCRATCH_OUT, COLIBRI_HIDDEN_SIZE); break;
+#endif
+#if COLIBRI_HAS_FFN_POST_NORM
+    case COLIBRI_STAGE_FFN_POST_NORM:
+        note(layer, COLIBRI_KIND_N_EXPERTS(kind) > 0 ? s->q : s->scratch + COLIBRI_SCRATCH_OUT, COLIBRI_HIDDEN_SIZE);
         break;
 #endif
+#if COLIBRI_HAS_EXPERTS
+    case COLIBRI_STAGE_ROUTER: note_router(layer, COLIBRI_KIND_N_EXPERTS(kind), COLIBRI_KIND_TOP_K(kind)); break;
+#endif
+#if COLIBRI_HAS_GATE
     case COLIBRI_STAGE_GATE:
-    case COLIBRI_STAGE_ACT: note(layer, s->scratch + COLIBRI_SCRATCH_GATE, COLIBRI_FFN_WIDTH); break;
-    case COLIBRI_STAGE_UP: note(layer, s->scratch + COLIBRI_SCRATCH_UP, COLIBRI_FFN_WIDTH); break;
+#endif
+    case COLIBRI_STAGE_ACT: note(layer, s->scratch + COLIBRI_SCRATCH_GATE, width); break;
+    case COLIBRI_STAGE_UP: note(layer, s->scratch + COLIBRI_SCRATCH_UP, width); break;
     case COLIBRI_STAGE_FINAL_NORM: note(NO_LAYER, s->norm, COLIBRI_HIDDEN_SIZE); break;
     case COLIBRI_STAGE_HEAD: note(NO_LAYER, colibri_app_logits.values, COLIBRI_VOCAB_SIZE); break;
-    default: break;
+    default: note_mixer(stage, layer, kind, slot); break;
     }
+}
+
+/* Of the present block's h. */
+static uint32_t width_of_block(void)
+{
+    const colibri_state_t *s = &colibri_app_state;
+    uint32_t stage = s->header.stage;
+    if (stage < COLIBRI_STAGE_BLOCK || stage > COLIBRI_STAGE_DOWN) {
+        return 0;
+    }
+    return COLIBRI_SHAPE_WIDTH(colibri_shape_of(s, colibri_block_of(s)));
 }
 
 /* One token, stage by stage. */
@@ -87,9 +191,11 @@ static colibri_status trace_token(const colibri_model_t *model, const int32_t *i
     while (status == COLIBRI_MORE) {
         uint32_t stage = header->seq_len == 0 ? (uint32_t)COLIBRI_STAGE_EMBED : header->stage;
         uint32_t layer = header->layer;
+        uint32_t slot = header->slot;
+        uint32_t width = width_of_block();
         status = colibri_step(model, &colibri_app_state, id, 1, colibri_app_logits.values, 0);
         if (status >= 0) {
-            note_stage(stage, layer);
+            note_stage(stage, layer, slot, width);
         }
     }
     return status;

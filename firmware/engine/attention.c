@@ -1,76 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One query head at a time: its scores in the scratch, its output in place of its query. */
-#include "functions.h"
+/* One query head at a time: its scores in the scratch, its output in place of the queries that are done. */
 #include "internal.h"
 
-uint32_t colibri_attention_begin(uint32_t position)
+#if COLIBRI_HAS_ATTENTION || COLIBRI_HAS_LATENT
+
+/* n mod divisor, bit by bit: a division is a library call on some cores. */
+static uint32_t remainder_of(uint32_t n, uint32_t divisor)
 {
-#if COLIBRI_WINDOW > 0
-    return position >= COLIBRI_WINDOW ? position - COLIBRI_WINDOW + 1u : 0u;
-#else
-    (void)position;
-    return 0;
-#endif
+    uint32_t rest = 0;
+    for (uint32_t bit = 32; bit-- > 0;) {
+        rest = rest << 1 | (n >> bit & 1u);
+        rest -= divisor & ~colibri_mask_below(rest, divisor);
+    }
+    return rest;
 }
 
-/* The scores to probabilities, in place. ALIAS: z[t] at its position's index. */
-static void softmax(float *z, uint32_t begin, uint32_t end)
+uint32_t colibri_attention_begin(uint32_t kind, uint32_t position)
 {
-    uint32_t largest = colibri_order_key(z[begin]);
-    for (uint32_t t = begin + 1; t < end; t++) {
-        uint32_t key = colibri_order_key(z[t]);
-        largest = colibri_select(colibri_mask_below_u32(largest, key), key, largest);
+    const uint32_t window = COLIBRI_KIND_WINDOW(kind);
+    const uint32_t chunk = COLIBRI_KIND_CHUNK(kind);
+    if (window != 0) {
+        return position >= window ? position - window + 1u : 0u;
     }
-    float m = colibri_from_order_key(largest);
-    float sum = 0.0f;
-    for (uint32_t t = begin; t < end; t++) {
-        z[t] = colibri_exp(colibri_snap(z[t] - m));
-        sum += z[t];
-    }
-    for (uint32_t t = begin; t < end; t++) {
-        z[t] = colibri_snap(z[t] / sum);
-    }
+    return chunk != 0 ? position - remainder_of(position, chunk) : 0u;
 }
 
-static void attend(colibri_state_t *state, float *head, uint32_t kv_head)
+static void attend(const colibri_call_t *call, uint32_t head, uint32_t kv_head)
 {
-    const uint32_t layer = state->header.layer;
-    const uint32_t end = state->header.position + 1;
-    const uint32_t begin = colibri_attention_begin(state->header.position);
-    const uint32_t at = kv_head * COLIBRI_HEAD_DIM;
+    colibri_state_t *state = call->state;
+    const uint32_t kind = colibri_kind_of(state);
+    const uint32_t begin = colibri_attention_begin(kind, state->header.position);
+    const colibri_kv_rows_t keys = colibri_cached_keys(state, kind, kv_head, begin);
+    const colibri_kv_rows_t values = colibri_cached_values(state, kind, kv_head, begin);
     float *z = state->scratch + COLIBRI_SCRATCH_SCORES;
+    uint32_t n_scores = keys.n_rows;
 
-    for (uint32_t t = begin; t < end; t++) {
-#if COLIBRI_KV_Q8
-        z[t] = colibri_snap(
-            colibri_kernels.dot_q8(head, &state->k[layer][t][at], state->k_scale[layer][t][kv_head], COLIBRI_HEAD_DIM));
-#else
-        z[t] = colibri_snap(colibri_kernels.dot(head, &state->k[layer][t][at], COLIBRI_HEAD_DIM));
+    colibri_kernels.scores(z, state->q + head * COLIBRI_KIND_HEAD_DIM(kind), &keys);
+#if COLIBRI_HAS_SINKS
+    if (COLIBRI_KIND_ATTN_SINKS_AT(kind) != 0) { /* one score more, which no value belongs to */
+        z[n_scores++] = colibri_floats_at(colibri_layer_bytes(call) + COLIBRI_KIND_ATTN_SINKS_AT(kind))[head];
+    }
 #endif
-    }
-    softmax(z, begin, end);
-    memset(head, 0, COLIBRI_HEAD_DIM * sizeof(float));
-    for (uint32_t t = begin; t < end; t++) {
-#if COLIBRI_KV_Q8
-        colibri_kernels.axpy_q8(head, z[t], &state->v[layer][t][at], state->v_scale[layer][t][kv_head], COLIBRI_HEAD_DIM);
-#else
-        colibri_kernels.axpy(head, z[t], &state->v[layer][t][at], COLIBRI_HEAD_DIM);
-#endif
-    }
-    for (uint32_t d = 0; d < COLIBRI_HEAD_DIM; d++) {
-        head[d] = colibri_snap(head[d]);
-    }
+    colibri_kernels.softmax(z, n_scores);
+    colibri_kernels.mix(state->q + head * COLIBRI_KIND_VALUE_DIM(kind), z, &values);
 }
 
-void colibri_attention(colibri_state_t *state, uint32_t head_begin, uint32_t head_end)
+void colibri_attention(const colibri_call_t *call, uint32_t head_begin, uint32_t head_end)
 {
-    /* Not h / heads_per_kv_head: a division is a library call on some cores. */
+    /* Not h / heads_per_kv: a division is a library call on some cores. */
+    const uint32_t kind = colibri_kind_of(call->state);
+    const uint32_t tiled = COLIBRI_KIND_IS_TILED(kind);
+    const uint32_t n_outer = tiled ? COLIBRI_KIND_HEADS_PER_KV(kind) : COLIBRI_KIND_N_KV_HEADS(kind);
+    const uint32_t n_inner = tiled ? COLIBRI_KIND_N_KV_HEADS(kind) : COLIBRI_KIND_HEADS_PER_KV(kind);
     uint32_t head = 0;
-    for (uint32_t kv_head = 0; kv_head < COLIBRI_N_KV_HEADS; kv_head++) {
-        for (uint32_t i = 0; i < COLIBRI_N_HEADS / COLIBRI_N_KV_HEADS; i++, head++) {
+    for (uint32_t outer = 0; outer < n_outer; outer++) {
+        for (uint32_t inner = 0; inner < n_inner; inner++, head++) {
             if (head >= head_begin && head < head_end) {
-                attend(state, state->q + head * COLIBRI_HEAD_DIM, kv_head);
+                attend(call, head, tiled ? inner : outer);
             }
         }
     }
 }
+
+#endif

@@ -10,6 +10,30 @@ colibri_status colibri_check_model(const colibri_model_t *model)
     return model->magic == COLIBRI_MODEL_MAGIC && model->image != NULL ? COLIBRI_OK : COLIBRI_ERR_MODEL;
 }
 
+/* The expert of the present slot, where the stage uses it. */
+static uint32_t expert_holds(const colibri_state_t *state)
+{
+#if COLIBRI_MAX_EXPERTS > 0
+    const uint32_t kind = colibri_kind_of(state);
+    const uint32_t stage = state->header.stage;
+    const uint32_t slot = state->header.slot;
+    (void)kind;
+#if COLIBRI_HAS_EXPERTS
+    if (stage >= COLIBRI_STAGE_BLOCK && stage <= COLIBRI_STAGE_DOWN && slot < COLIBRI_KIND_TOP_K(kind)) {
+        return (uint32_t)state->expert_ids[slot] < COLIBRI_KIND_N_EXPERTS(kind);
+    }
+#endif
+#if COLIBRI_HAS_MIXTURE
+    if ((stage == COLIBRI_STAGE_Q || stage == COLIBRI_STAGE_O) && slot < COLIBRI_KIND_ATTN_TOP_K(kind)) {
+        return (uint32_t)state->expert_ids[slot] < COLIBRI_KIND_ATTN_N_EXPERTS(kind);
+    }
+#endif
+#else
+    (void)state;
+#endif
+    return 1;
+}
+
 /* The indices the next unit would use. Between calls they are all 0. */
 static uint32_t indices_hold(const colibri_state_t *state)
 {
@@ -21,22 +45,15 @@ static uint32_t indices_hold(const colibri_state_t *state)
         return (h->done | h->stage | h->layer | h->slot | h->unit) == 0;
     }
     if (h->done >= h->seq_len || h->seq_len - h->done > COLIBRI_MAX_SEQ - h->position || h->logits > 1 ||
-        h->stage >= COLIBRI_N_STAGES || h->layer >= COLIBRI_N_LAYERS || h->slot >= COLIBRI_N_SLOTS) {
+        h->stage >= COLIBRI_N_STAGES || h->layer >= COLIBRI_N_LAYERS || h->slot >= colibri_stage_slots(state)) {
         return 0;
     }
     if (h->stage >= COLIBRI_STAGE_FINAL_NORM && (h->logits == 0 || h->done + 1 != h->seq_len)) {
         return 0;
     }
-#if COLIBRI_N_EXPERTS > 0
-    if (h->stage >= COLIBRI_STAGE_GATE && h->stage <= COLIBRI_STAGE_DOWN &&
-        (uint32_t)state->expert_ids[h->slot] >= COLIBRI_N_EXPERTS) {
+    if (!expert_holds(state)) {
         return 0;
     }
-#else
-    if (h->stage == COLIBRI_STAGE_ROUTER) {
-        return 0;
-    }
-#endif
     return h->unit < colibri_stage_size(state).n_units;
 }
 

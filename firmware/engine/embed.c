@@ -3,8 +3,8 @@
 
 void colibri_embed(const colibri_model_t *model, colibri_state_t *state, int32_t id)
 {
-    const colibri_matrix_t *matrix = &colibri_matrix_embedding;
-    const uint8_t *weights = model->image + (size_t)COLIBRI_OFFSET_EMBEDDING;
+    const colibri_matrix_t *matrix = &colibri_matrices[COLIBRI_EMBEDDING_MATRIX];
+    const uint8_t *weights = model->image + (size_t)COLIBRI_EMBEDDING_AT;
     uint32_t row = (uint32_t)id;
     switch (matrix->dtype) {
 #if COLIBRI_USE_F32
@@ -35,4 +35,7 @@ void colibri_embed(const colibri_model_t *model, colibri_state_t *state, int32_t
     default:
         break;
     }
+#if COLIBRI_HAS_EMBEDDING_SCALE
+    colibri_kernels.scale(state->x, COLIBRI_EMBEDDING_SCALE, COLIBRI_HIDDEN_SIZE);
+#endif
 }

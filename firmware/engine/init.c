@@ -11,6 +11,10 @@ static colibri_status check_header(const uint8_t *image)
     if (colibri_load_u32(image + COLIBRI_HEADER_OFFSET_FORMAT_VERSION) != COLIBRI_IMAGE_FORMAT_VERSION) {
         return COLIBRI_ERR_FORMAT_VERSION;
     }
+    /* Before lengths and hash, which differ with it. */
+    if (colibri_load_u32(image + COLIBRI_HEADER_OFFSET_KERNEL_LAYOUT) != colibri_kernels.layout) {
+        return COLIBRI_ERR_KERNEL_LAYOUT;
+    }
     if (colibri_load_u32(image + COLIBRI_HEADER_OFFSET_HEADER_BYTES) != COLIBRI_HEADER_BYTES ||
         colibri_load_u64(image + COLIBRI_HEADER_OFFSET_IMAGE_BYTES) != COLIBRI_IMAGE_BYTES) {
         return COLIBRI_ERR_HEADER_BYTES;
@@ -21,9 +25,6 @@ static colibri_status check_header(const uint8_t *image)
     }
     if (difference != 0) {
         return COLIBRI_ERR_CONFIG_HASH;
-    }
-    if (colibri_load_u32(image + COLIBRI_HEADER_OFFSET_KERNEL_LAYOUT) != colibri_kernels.layout) {
-        return COLIBRI_ERR_KERNEL_LAYOUT;
     }
     return COLIBRI_OK;
 }

@@ -2,34 +2,19 @@
 /* From a matrix's format to its kernel. The format is a constant of the model, so the switch does not depend on data. */
 #include "internal.h"
 
-#if COLIBRI_QUANT_ELEMS > 0
-/* One scale a group of q8:G; one a vector for q8 by row and q4. The pad is zero for the kernels. */
-static void quantise(colibri_state_t *state, const colibri_matrix_t *matrix, const float *x)
-{
-    uint32_t n = matrix->cols;
-    uint32_t group = matrix->dtype == COLIBRI_Q8 && matrix->group != 0 ? matrix->group : n;
-    float *scale = state->quant_scales;
-    for (uint32_t begin = 0; begin < n; begin += group) {
-        uint32_t left = n - begin;
-        colibri_kernels.quantise(state->quant + begin, scale++, x + begin, left < group ? left : group);
-    }
-    memset(state->quant + n, 0, COLIBRI_PAD8(n) - n);
-}
-#endif
-
 void colibri_matvec(colibri_state_t *state, float *out, const colibri_matrix_t *matrix, const uint8_t *weights, const float *x,
-                    uint32_t x_is_quantised, uint32_t begin, uint32_t end)
+                    uint32_t fresh, uint32_t begin, uint32_t end)
 {
     colibri_vector_t vector = {x, NULL, NULL};
-#if COLIBRI_QUANT_ELEMS > 0
-    if (begin == 0 && !x_is_quantised && matrix->dtype >= COLIBRI_Q8) {
-        quantise(state, matrix, x);
+#if COLIBRI_QUANT_BYTES > 0
+    if (fresh && matrix->dtype >= COLIBRI_Q8) {
+        colibri_kernels.quantise_vector(state->quant, state->quant_scales, matrix, x);
     }
     vector.quant = state->quant;
     vector.quant_scales = state->quant_scales;
 #else
     (void)state;
-    (void)x_is_quantised;
+    (void)fresh;
 #endif
     switch (matrix->dtype) {
 #if COLIBRI_USE_F32
@@ -71,3 +56,12 @@ void colibri_matvec(colibri_state_t *state, float *out, const colibri_matrix_t *
         break;
     }
 }
+
+#if COLIBRI_HAS_BIAS
+void colibri_add_bias(float *out, const float *bias, uint32_t begin, uint32_t end)
+{
+    if (bias != NULL) {
+        colibri_kernels.add(out + begin, bias + begin, end - begin);
+    }
+}
+#endif

@@ -1,51 +1,108 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Which experts run, and with what weight (docs/NUMERICS.md, section 7.8): logits, scores, choice, weights. */
 #include "functions.h"
 #include "internal.h"
 
-#if COLIBRI_N_EXPERTS > 0
+#if COLIBRI_MAX_EXPERTS > 0
 
-void colibri_router_logits(const colibri_model_t *model, colibri_state_t *state, uint32_t begin, uint32_t end)
+/* out[e] = snap(dot8(row e, x)) for rows begin to end - 1 of n_cols elements. */
+static void multiply(float *out, const float *rows, const float *x, uint32_t n_cols, uint32_t begin, uint32_t end)
 {
-    const float *row = colibri_floats_at(model->image + colibri_layer_offsets[state->header.layer].router);
-    row += (size_t)begin * COLIBRI_HIDDEN_PAD;
+    rows += (size_t)begin * COLIBRI_PAD8(n_cols);
     for (uint32_t e = begin; e < end; e++) {
-        state->router[e] = colibri_snap(colibri_kernels.dot(row, state->norm, COLIBRI_HIDDEN_SIZE));
-        row += COLIBRI_HIDDEN_PAD;
+        out[e] = colibri_kernels.dot(rows, x, n_cols);
+        rows += COLIBRI_PAD8(n_cols);
     }
 }
 
-/* TOP_K passes, each for the best expert that comes after the last one chosen in the order (logit descending, id rising): no
- * marks, so the logits stay, and no branch. The first pass comes after a key that no logit has.
- */
-void colibri_route(int32_t *ids, float *weights, const float *logits)
+#if COLIBRI_HAS_ROUTER_HIDDEN
+void colibri_router_hidden(colibri_state_t *state, const colibri_gate_t *gate, uint32_t begin, uint32_t end)
 {
-    uint32_t last_key = 0xffffffffu;
-    uint32_t last_id = 0;
-    for (uint32_t j = 0; j < COLIBRI_TOP_K; j++) {
-        uint32_t best_key = 0;
-        uint32_t best_id = 0;
-        for (uint32_t e = 0; e < COLIBRI_N_EXPERTS; e++) {
-            uint32_t key = colibri_order_key(logits[e]);
-            uint32_t after = colibri_mask_below_u32(key, last_key) |
-                             (colibri_mask_equal(key, last_key) & colibri_mask_below(last_id, e));
-            uint32_t better = after & colibri_mask_below_u32(best_key, key);
-            best_key = colibri_select(better, key, best_key);
-            best_id = colibri_select(better, e, best_id);
-        }
-        ids[j] = (int32_t)best_id;
-        last_key = best_key;
-        last_id = best_id;
+    float *t = state->scratch + COLIBRI_SCRATCH_ROUTER_HIDDEN;
+    multiply(t, gate->hidden, state->norm, COLIBRI_HIDDEN_SIZE, begin, end);
+    for (uint32_t e = begin; e < end; e++) {
+        t[e] = colibri_tanh(t[e]);
     }
+}
+#endif
 
-    float largest = logits[ids[0]];
-    float sum = 0.0f;
-    for (uint32_t j = 0; j < COLIBRI_TOP_K; j++) {
-        weights[j] = colibri_exp(colibri_snap(logits[ids[j]] - largest));
-        sum += weights[j];
+void colibri_router_logits(colibri_state_t *state, const colibri_gate_t *gate, uint32_t begin, uint32_t end)
+{
+    const float *x = state->norm;
+    uint32_t n = COLIBRI_HIDDEN_SIZE;
+#if COLIBRI_HAS_ROUTER_HIDDEN
+    if (gate->hidden != NULL) {
+        x = state->scratch + COLIBRI_SCRATCH_ROUTER_HIDDEN;
+        n = COLIBRI_ROUTER_N_EXPERTS(gate->router);
     }
-    for (uint32_t j = 0; j < COLIBRI_TOP_K; j++) {
-        weights[j] = colibri_snap(weights[j] / sum);
+#endif
+    multiply(state->router, gate->weights, x, n, begin, end);
+#if COLIBRI_HAS_BIAS
+    colibri_add_bias(state->router, gate->bias, begin, end);
+#endif
+}
+
+#if COLIBRI_HAS_ROUTER_SCORES
+/* The scores of the logits. */
+static void score(float *scores, const float *logits, uint32_t router)
+{
+    const uint32_t n = COLIBRI_ROUTER_N_EXPERTS(router);
+    memcpy(scores, logits, n * sizeof(float));
+    if (COLIBRI_ROUTER_SCORE(router) == COLIBRI_SCORE_SOFTMAX) {
+        colibri_kernels.softmax(scores, n);
+    } else if (COLIBRI_ROUTER_SCORE(router) == COLIBRI_SCORE_SIGMOID) {
+        for (uint32_t e = 0; e < n; e++) {
+            scores[e] = colibri_sigmoid(scores[e]);
+        }
     }
+}
+
+/* What the choice is made by. */
+static void selection_values(float *choice, const float *scores, const colibri_gate_t *gate, float *of_groups)
+{
+    const uint32_t n = COLIBRI_ROUTER_N_EXPERTS(gate->router);
+    memcpy(choice, scores, n * sizeof(float));
+    if (gate->correction != NULL) {
+        colibri_kernels.add(choice, gate->correction, n);
+    }
+#if COLIBRI_HAS_GROUPS
+    if (COLIBRI_ROUTER_N_GROUPS(gate->router) != 0) {
+        colibri_limit_groups(choice, gate->router, of_groups);
+    }
+#else
+    (void)of_groups;
+#endif
+}
+#endif
+
+void colibri_route(int32_t *ids, float *weights, const float *logits, const colibri_gate_t *gate, float *scratch)
+{
+    const uint32_t router = gate->router;
+    (void)router;
+#if COLIBRI_HAS_SPARSEMIXER
+    if (COLIBRI_ROUTER_IS_SPARSEMIXER(router)) {
+        colibri_sparsemixer(ids, weights, logits, router);
+        return;
+    }
+#endif
+#if COLIBRI_HAS_ROUTER_SCORES
+    float *scores = scratch + COLIBRI_SCRATCH_ROUTER_SCORES;
+    float *choice = scratch + COLIBRI_SCRATCH_ROUTER_CHOICE;
+    score(scores, logits, router);
+    selection_values(choice, scores, gate, scratch + COLIBRI_SCRATCH_ROUTER_HIDDEN);
+    colibri_top_k(ids, weights, choice, COLIBRI_ROUTER_N_EXPERTS(router), COLIBRI_ROUTER_TOP_K(router));
+    for (uint32_t j = 0; j < COLIBRI_ROUTER_TOP_K(router); j++) {
+        weights[j] = scores[ids[j]];
+    }
+#else
+    (void)scratch;
+    colibri_top_k(ids, weights, logits, COLIBRI_ROUTER_N_EXPERTS(router), COLIBRI_ROUTER_TOP_K(router));
+#endif
+#if COLIBRI_HAS_ROUTER_WEIGHTS
+    colibri_weigh(weights, router);
+#else
+    colibri_kernels.softmax(weights, COLIBRI_ROUTER_TOP_K(router));
+#endif
 }
 
 #endif

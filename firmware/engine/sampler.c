@@ -3,7 +3,7 @@
  * one pass over the vocabulary each. That needs no scratch; for the few candidates that top_k and top_p leave it is cheaper than
  * a sort. The walks are done anew where they are needed twice.
  */
-#include "functions.h"
+#include "../kernels/functions.h"
 #include "internal.h"
 
 static uint32_t rng_next(colibri_rng_t *rng)
@@ -125,7 +125,8 @@ int32_t colibri_sample(float *logits, const colibri_sampling_t *sampling, colibr
     if (!greedy && (temperature < colibri_bits(0x1p-7f) || temperature > colibri_bits(0x1p7f))) {
         return COLIBRI_ERR_SAMPLING;
     }
-    if (sampling->top_k < 0 || colibri_bits(sampling->top_p) > colibri_bits(1.0f)) {
+    uint32_t top_p = colibri_bits(sampling->top_p);
+    if (sampling->top_k < 0 || top_p == 0 || top_p > colibri_bits(1.0f)) {
         return COLIBRI_ERR_SAMPLING;
     }
     if (!greedy && rng == NULL) {

@@ -1,83 +1,318 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each stage consists of, and its units. Range checks stand where docs/NUMERICS.md, section 3, has them. */
+/* What the units of each stage do. Range checks stand where docs/NUMERICS.md, section 7, says "checked". */
 #include "internal.h"
 
-static colibri_stage_size_t of_matrix(const colibri_matrix_t *matrix)
-{
-    colibri_stage_size_t size = {matrix->rows, matrix->cols};
-    return size;
-}
+/* A matrix in the image, and its bias, or NULL. */
+typedef struct colibri_projection {
+    uint32_t matrix;
+    const uint8_t *weights;
+    const float *bias;
+} colibri_projection_t;
 
-colibri_stage_size_t colibri_stage_size(const colibri_state_t *state)
-{
-    colibri_stage_size_t size = {1, COLIBRI_HIDDEN_SIZE};
-    switch (state->header.stage) {
-    case COLIBRI_STAGE_Q:
-        return of_matrix(&colibri_matrix_q);
-    case COLIBRI_STAGE_K:
-        return of_matrix(&colibri_matrix_k);
-    case COLIBRI_STAGE_V:
-        return of_matrix(&colibri_matrix_v);
-    case COLIBRI_STAGE_ROPE:
-        size.macs_per_unit = COLIBRI_Q_ELEMS + COLIBRI_KV_ELEMS;
-        return size;
-    case COLIBRI_STAGE_ATTENTION:
-        size.n_units = COLIBRI_N_HEADS;
-        size.macs_per_unit = 2u * COLIBRI_HEAD_DIM * (state->header.position + 1 - colibri_attention_begin(state->header.position));
-        return size;
-    case COLIBRI_STAGE_O:
-        return of_matrix(&colibri_matrix_o);
-#if COLIBRI_N_EXPERTS > 0
-    case COLIBRI_STAGE_ROUTER:
-        size.n_units = COLIBRI_N_EXPERTS;
-        return size;
-#endif
-    case COLIBRI_STAGE_GATE:
-        return of_matrix(&colibri_matrix_gate);
-    case COLIBRI_STAGE_UP:
-        return of_matrix(&colibri_matrix_up);
-    case COLIBRI_STAGE_ACT:
-        size.macs_per_unit = COLIBRI_FFN_WIDTH;
-        return size;
-    case COLIBRI_STAGE_DOWN:
-        return of_matrix(&colibri_matrix_down);
-    case COLIBRI_STAGE_HEAD:
-        return of_matrix(&colibri_matrix_head);
-    default: /* one vector operator over the hidden size */
-        return size;
+/* Of the table KIND or SHAPE. */
+#define PROJECTION(base, TABLE, NAME, index)                            \
+    {                                                                   \
+        COLIBRI_##TABLE##_##NAME##_MATRIX(index),                       \
+        (base) + COLIBRI_##TABLE##_##NAME##_AT(index),                  \
+        colibri_vector_at(base, COLIBRI_##TABLE##_##NAME##_BIAS_AT(index)), \
     }
+
+static void project(colibri_state_t *state, float *out, const colibri_projection_t *projection, const float *x, uint32_t fresh,
+                    uint32_t begin, uint32_t end)
+{
+    colibri_matvec(state, out, &colibri_matrices[projection->matrix], projection->weights, x, fresh && begin == 0, begin, end);
+#if COLIBRI_HAS_BIAS
+    colibri_add_bias(out, projection->bias, begin, end);
+#endif
 }
 
-/* One norm: the stages differ in the weights. */
-static colibri_status norm(const colibri_call_t *call, size_t offset)
+/* Of the residual stream. `norm` is 0 where the layer has none, else its index plus 1. */
+static colibri_status pre_norm(colibri_state_t *state, uint32_t norm, const uint8_t *parameters)
 {
-    colibri_state_t *state = call->state;
-    colibri_rmsnorm(state->norm, state->x, colibri_floats_at(call->model->image + offset));
+    if (norm != 0) {
+        colibri_norm(state->norm, state->x, COLIBRI_HIDDEN_SIZE, norm - 1, colibri_floats_at(parameters));
+    } else {
+        memcpy(state->norm, state->x, COLIBRI_HIDDEN_SIZE * sizeof(float));
+    }
     return colibri_check_range(state->norm, COLIBRI_HIDDEN_SIZE);
 }
 
+#if COLIBRI_HAS_ATTN_POST_NORM || COLIBRI_HAS_FFN_POST_NORM
+static colibri_status post_norm(float *y, uint32_t norm, const uint8_t *parameters)
+{
+    if (colibri_check_range(y, COLIBRI_HIDDEN_SIZE) != COLIBRI_OK) {
+        return COLIBRI_ERR_RANGE;
+    }
+    colibri_norm(y, y, COLIBRI_HIDDEN_SIZE, norm - 1, colibri_floats_at(parameters));
+    return colibri_check_range(y, COLIBRI_HIDDEN_SIZE);
+}
+#endif
+
 static colibri_status residual(colibri_state_t *state, const float *y)
 {
-    colibri_add_residual(state->x, y);
+#if COLIBRI_HAS_RESIDUAL_FACTOR
+    colibri_kernels.axpy(state->x, COLIBRI_KIND_RESIDUAL(colibri_kind_of(state)), y, COLIBRI_HIDDEN_SIZE);
+    colibri_kernels.scale(state->x, 1.0f, COLIBRI_HIDDEN_SIZE); /* snap */
+#else
+    colibri_kernels.add(state->x, y, COLIBRI_HIDDEN_SIZE);
+#endif
     return colibri_check_range(state->x, COLIBRI_HIDDEN_SIZE);
 }
 
-static colibri_expert_t expert_of(const colibri_call_t *call)
+#if COLIBRI_MAX_EXPERTS > 0
+/* The present layer's router: ROUTER, of its feed-forward, or ATTN_ROUTER. */
+#define GATE(base, kind, NAME)                                           \
+    {                                                                    \
+        COLIBRI_KIND_##NAME(kind),                                       \
+        colibri_floats_at((base) + COLIBRI_KIND_##NAME##_AT(kind)),      \
+        colibri_vector_at(base, COLIBRI_KIND_##NAME##_HIDDEN_AT(kind)),  \
+        colibri_vector_at(base, COLIBRI_KIND_##NAME##_BIAS_AT(kind)),    \
+        colibri_vector_at(base, COLIBRI_KIND_##NAME##_CORRECTION_AT(kind)), \
+    }
+
+static void route(colibri_state_t *state, const colibri_gate_t *gate, uint32_t begin, uint32_t end, uint32_t last)
 {
-    const colibri_state_t *state = call->state;
-#if COLIBRI_N_EXPERTS > 0
-    return colibri_expert(call->model, state->header.layer, (uint32_t)state->expert_ids[state->header.slot]);
-#else
-    return colibri_expert(call->model, state->header.layer, 0);
+    colibri_router_logits(state, gate, begin, end);
+    if (last) {
+        colibri_route(state->expert_ids, state->expert_weights, state->router, gate, state->scratch);
+    }
+}
 #endif
+
+#if COLIBRI_HAS_ATTENTION || COLIBRI_HAS_LATENT
+/* What the output projection reads: n elements of q, the rest of the last eight zero (they held the experts' sum). */
+static colibri_status complete_heads(colibri_state_t *state, uint32_t n)
+{
+    memset(state->q + n, 0, (COLIBRI_PAD8(n) - n) * sizeof(float));
+    return colibri_check_range(state->q, n);
+}
+#endif
+
+/* A stage of the mixer, but its output projection. */
+static colibri_status run_mixer(const colibri_call_t *call, uint32_t begin, uint32_t end, uint32_t last)
+{
+    colibri_state_t *state = call->state;
+    const uint32_t kind = colibri_kind_of(state);
+    const uint8_t *layer = colibri_layer_bytes(call);
+    float *scratch = state->scratch;
+    (void)kind;
+    (void)layer;
+    (void)scratch;
+
+    switch (state->header.stage) {
+#if COLIBRI_HAS_MIXTURE
+#if COLIBRI_HAS_ROUTER_HIDDEN
+    case COLIBRI_STAGE_ATTN_ROUTER_HIDDEN: {
+        const colibri_gate_t gate = GATE(layer, kind, ATTN_ROUTER);
+        colibri_router_hidden(state, &gate, begin, end);
+        return COLIBRI_OK;
+    }
+#endif
+    case COLIBRI_STAGE_ATTN_ROUTER: {
+        const colibri_gate_t gate = GATE(layer, kind, ATTN_ROUTER);
+        route(state, &gate, begin, end, last);
+        return COLIBRI_OK;
+    }
+#endif
+#if COLIBRI_HAS_Q_RANK
+    case COLIBRI_STAGE_Q_A: {
+        const colibri_projection_t q_a = PROJECTION(layer, KIND, ATTN_Q_A, kind);
+        project(state, scratch + COLIBRI_SCRATCH_Q_A, &q_a, state->norm, 1, begin, end);
+        return last ? colibri_latent_q_a(call) : COLIBRI_OK;
+    }
+#endif
+#if COLIBRI_HAS_ATTENTION || COLIBRI_HAS_LATENT
+    case COLIBRI_STAGE_Q: {
+        const float *x = state->norm;
+        float *out = state->q;
+        const uint8_t *base = layer;
+        uint32_t fresh = 1;
+#if COLIBRI_HAS_MIXTURE
+        if (COLIBRI_KIND_ATTN_TOP_K(kind) != 0) {
+            out += state->header.slot * colibri_matrices[COLIBRI_KIND_ATTN_Q_MATRIX(kind)].rows;
+            base = colibri_attention_expert(call);
+            fresh = state->header.slot == 0;
+        }
+#endif
+#if COLIBRI_HAS_LATENT
+        if (COLIBRI_KIND_MIXER(kind) == COLIBRI_MIXER_LATENT) {
+            x = COLIBRI_KIND_Q_RANK(kind) != 0 ? scratch + COLIBRI_SCRATCH_Q_A : x;
+            out = scratch + COLIBRI_SCRATCH_LATENT_Q;
+        }
+#endif
+        const colibri_projection_t q = PROJECTION(base, KIND, ATTN_Q, kind);
+        project(state, out, &q, x, fresh, begin, end);
+        return COLIBRI_OK;
+    }
+    case COLIBRI_STAGE_K: {
+        float *out = scratch + COLIBRI_SCRATCH_K;
+        const colibri_projection_t k = PROJECTION(layer, KIND, ATTN_K, kind);
+        uint32_t fresh = 0;
+#if COLIBRI_HAS_LATENT
+        if (COLIBRI_KIND_MIXER(kind) == COLIBRI_MIXER_LATENT) {
+            out = scratch + COLIBRI_SCRATCH_LATENT;
+            fresh = COLIBRI_KIND_Q_RANK(kind) != 0;
+        }
+#endif
+        project(state, out, &k, state->norm, fresh, begin, end);
+#if COLIBRI_HAS_LATENT
+        if (COLIBRI_KIND_MIXER(kind) == COLIBRI_MIXER_LATENT && last) {
+            return colibri_check_range(out, COLIBRI_KIND_HEAD_DIM(kind));
+        }
+#endif
+        return COLIBRI_OK;
+    }
+    case COLIBRI_STAGE_ROPE:
+#if COLIBRI_HAS_LATENT
+#if COLIBRI_HAS_ATTENTION
+        if (COLIBRI_KIND_MIXER(kind) == COLIBRI_MIXER_LATENT)
+#endif
+        {
+            return colibri_latent_rope(call);
+        }
+#endif
+#if COLIBRI_HAS_ATTENTION
+        return colibri_place_heads(call);
+#endif
+    case COLIBRI_STAGE_ATTENTION:
+        colibri_attention(call, begin, end);
+        return last ? complete_heads(state, COLIBRI_KIND_N_HEADS(kind) * COLIBRI_KIND_VALUE_DIM(kind)) : COLIBRI_OK;
+#endif
+#if COLIBRI_HAS_ATTENTION
+    case COLIBRI_STAGE_V: {
+        const colibri_projection_t v = PROJECTION(layer, KIND, ATTN_V, kind);
+        project(state, scratch + COLIBRI_SCRATCH_V, &v, state->norm, 0, begin, end);
+        return COLIBRI_OK;
+    }
+#endif
+#if COLIBRI_HAS_LATENT
+    case COLIBRI_STAGE_K_UP:
+        colibri_latent_k_up(call, begin, end);
+        return last ? colibri_latent_append(call) : COLIBRI_OK;
+    case COLIBRI_STAGE_V_UP:
+        colibri_latent_v_up(call, begin, end);
+        return last ? colibri_latent_output(state) : COLIBRI_OK;
+#endif
+#if COLIBRI_HAS_ATTN_GATE
+    case COLIBRI_STAGE_ATTN_GATE: {
+        const colibri_projection_t gate = PROJECTION(layer, KIND, ATTN_GATE, kind);
+        project(state, scratch + COLIBRI_SCRATCH_ATTN_GATE, &gate, state->norm, 1, begin, end);
+        if (last) {
+            colibri_gate_heads(state, kind);
+        }
+        return COLIBRI_OK;
+    }
+#endif
+#if COLIBRI_HAS_CONVOLUTION
+    case COLIBRI_STAGE_CONV_IN: {
+        const colibri_projection_t in = PROJECTION(layer, KIND, CONV_IN, kind);
+        project(state, scratch + COLIBRI_SCRATCH_CONV, &in, state->norm, 1, begin, end);
+        return last ? colibri_check_range(scratch + COLIBRI_SCRATCH_CONV, 3 * COLIBRI_HIDDEN_SIZE) : COLIBRI_OK;
+    }
+    case COLIBRI_STAGE_CONV:
+        return colibri_convolve(call);
+#endif
+    default:
+        break;
+    }
+    return COLIBRI_ERR_STATE_CORRUPT;
+}
+
+static void run_output_projection(const colibri_call_t *call, uint32_t begin, uint32_t end, uint32_t last)
+{
+    colibri_state_t *state = call->state;
+    const uint32_t kind = colibri_kind_of(state);
+    float *out = state->scratch + COLIBRI_SCRATCH_OUT;
+    (void)kind;
+    (void)last;
+#if COLIBRI_HAS_MIXTURE
+    if (COLIBRI_KIND_ATTN_TOP_K(kind) != 0) {
+        float *heads = state->scratch + COLIBRI_SCRATCH_HEADS;
+        const colibri_matrix_t *o = &colibri_matrices[COLIBRI_KIND_ATTN_O_MATRIX(kind)];
+        if (begin == 0) {
+            colibri_copy_padded(heads, state->q + state->header.slot * o->cols, o->cols);
+        }
+        colibri_matvec(state, out, o, colibri_attention_expert(call) + COLIBRI_KIND_ATTN_O_AT(kind), heads, begin == 0, begin, end);
+        if (last) {
+            colibri_combine_attention(call);
+        }
+        return;
+    }
+#endif
+    const colibri_projection_t o = PROJECTION(colibri_layer_bytes(call), KIND, ATTN_O, kind);
+    project(state, out, &o, state->q, 1, begin, end);
+}
+
+/* A stage of a feed-forward block. */
+static colibri_status run_block(const colibri_call_t *call, uint32_t begin, uint32_t end, uint32_t last)
+{
+    colibri_state_t *state = call->state;
+    float *scratch = state->scratch;
+    const colibri_block_t block = colibri_block(call);
+    const float *x = colibri_block_input(state);
+#if COLIBRI_HAS_SIDE_INPUT
+    const uint32_t first_stage = COLIBRI_KIND_IS_GATED(colibri_kind_of(state)) ? COLIBRI_STAGE_BLOCK : COLIBRI_STAGE_UP;
+    if (state->header.stage == first_stage && begin == 0 && colibri_weigh_input(state) != COLIBRI_OK) {
+        return COLIBRI_ERR_RANGE;
+    }
+#endif
+    switch (state->header.stage) {
+#if COLIBRI_HAS_GATE
+    case COLIBRI_STAGE_GATE: { /* quantises its input for each block: h took its place */
+        const colibri_projection_t gate = PROJECTION(block.bytes, SHAPE, GATE, block.shape);
+        project(state, scratch + COLIBRI_SCRATCH_GATE, &gate, x, 1, begin, end);
+        return COLIBRI_OK;
+    }
+#endif
+    case COLIBRI_STAGE_UP: {
+        const colibri_projection_t up = PROJECTION(block.bytes, SHAPE, UP, block.shape);
+        project(state, scratch + COLIBRI_SCRATCH_UP, &up, x, !COLIBRI_KIND_IS_GATED(colibri_kind_of(state)), begin, end);
+        return COLIBRI_OK;
+    }
+    case COLIBRI_STAGE_ACT:
+        return colibri_activate(call);
+    default: {
+        const colibri_projection_t down = PROJECTION(block.bytes, SHAPE, DOWN, block.shape);
+        project(state, scratch + COLIBRI_SCRATCH_OUT, &down, scratch + COLIBRI_SCRATCH_GATE, 1, begin, end);
+        if (last) {
+            colibri_combine(call);
+        }
+        return COLIBRI_OK;
+    }
+    }
+}
+
+/* Where the feed-forward's output stands: a dense block's is not copied into the sum. */
+static float *ffn_output(colibri_state_t *state)
+{
+#if COLIBRI_HAS_EXPERTS
+    if (COLIBRI_KIND_N_EXPERTS(colibri_kind_of(state)) != 0) {
+        return state->q;
+    }
+#endif
+    return state->scratch + COLIBRI_SCRATCH_OUT;
+}
+
+static colibri_status run_head(const colibri_call_t *call, uint32_t begin, uint32_t end, uint32_t last)
+{
+    const colibri_projection_t head = {COLIBRI_HEAD_MATRIX, call->model->image + (size_t)COLIBRI_HEAD_AT,
+                                       colibri_vector_at(call->model->image, COLIBRI_HEAD_BIAS_AT)};
+    project(call->state, call->logits, &head, call->state->norm, 1, begin, end);
+    if (!last) {
+        return COLIBRI_OK;
+    }
+#if COLIBRI_HAS_LOGITS_SCALE
+    colibri_kernels.scale(call->logits, COLIBRI_LOGITS_SCALE, COLIBRI_VOCAB_SIZE);
+#endif
+    return colibri_check_range(call->logits, COLIBRI_VOCAB_SIZE);
 }
 
 colibri_status colibri_stage_run(const colibri_call_t *call, uint32_t begin, uint32_t end, uint32_t last)
 {
     colibri_state_t *state = call->state;
-    const uint8_t *image = call->model->image;
-    const colibri_layer_offsets_t *offsets = &colibri_layer_offsets[state->header.layer];
-    float *scratch = state->scratch;
+    const uint32_t kind = colibri_kind_of(state);
+    const uint8_t *layer = colibri_layer_bytes(call);
+    (void)kind;
 
     switch (state->header.stage) {
     case COLIBRI_STAGE_EMBED:
@@ -85,64 +320,51 @@ colibri_status colibri_stage_run(const colibri_call_t *call, uint32_t begin, uin
         colibri_embed(call->model, state, call->input_ids[state->header.done]);
         return colibri_check_range(state->x, COLIBRI_HIDDEN_SIZE);
     case COLIBRI_STAGE_ATTN_NORM:
-        return norm(call, offsets->attn_norm);
-    case COLIBRI_STAGE_Q:
-        colibri_matvec(state, state->q, &colibri_matrix_q, image + offsets->q, state->norm, 0, begin, end);
-        return COLIBRI_OK;
-    case COLIBRI_STAGE_K:
-        colibri_matvec(state, scratch + COLIBRI_SCRATCH_K, &colibri_matrix_k, image + offsets->k, state->norm, 1, begin, end);
-        return COLIBRI_OK;
-    case COLIBRI_STAGE_V:
-        colibri_matvec(state, scratch + COLIBRI_SCRATCH_V, &colibri_matrix_v, image + offsets->v, state->norm, 1, begin, end);
-        return COLIBRI_OK;
-    case COLIBRI_STAGE_ROPE:
-        return colibri_rope(state);
-    case COLIBRI_STAGE_ATTENTION:
-        colibri_attention(state, begin, end);
-        if (last) {
-            memset(state->q + COLIBRI_Q_ELEMS, 0, (COLIBRI_Q_PAD - COLIBRI_Q_ELEMS) * sizeof(float)); /* held the experts' sum */
-            return colibri_check_range(state->q, COLIBRI_Q_ELEMS);
-        }
-        return COLIBRI_OK;
+        return pre_norm(state, COLIBRI_KIND_ATTN_NORM(kind), layer + COLIBRI_KIND_ATTN_NORM_AT(kind));
     case COLIBRI_STAGE_O:
-        colibri_matvec(state, scratch + COLIBRI_SCRATCH_OUT, &colibri_matrix_o, image + offsets->o, state->q, 0, begin, end);
+        run_output_projection(call, begin, end, last);
         return COLIBRI_OK;
-    case COLIBRI_STAGE_ATTN_RESIDUAL:
-        return residual(state, scratch + COLIBRI_SCRATCH_OUT);
-    case COLIBRI_STAGE_FFN_NORM:
-        return norm(call, offsets->ffn_norm);
-#if COLIBRI_N_EXPERTS > 0
-    case COLIBRI_STAGE_ROUTER:
-        colibri_router_logits(call->model, state, begin, end);
-        if (last) {
-            colibri_route(state->expert_ids, state->expert_weights, state->router);
-        }
-        return COLIBRI_OK;
+#if COLIBRI_HAS_ATTN_POST_NORM
+    case COLIBRI_STAGE_ATTN_POST_NORM:
+        return post_norm(state->scratch + COLIBRI_SCRATCH_OUT, COLIBRI_KIND_ATTN_POST_NORM(kind),
+                         layer + COLIBRI_KIND_ATTN_POST_NORM_AT(kind));
 #endif
-    case COLIBRI_STAGE_GATE: /* quantises the norm for each expert: h took its place */
-        colibri_matvec(state, scratch + COLIBRI_SCRATCH_GATE, &colibri_matrix_gate, expert_of(call).gate, state->norm, 0, begin, end);
+    case COLIBRI_STAGE_ATTN_RESIDUAL:
+        return residual(state, state->scratch + COLIBRI_SCRATCH_OUT);
+    case COLIBRI_STAGE_FFN_NORM:
+        return pre_norm(state, COLIBRI_KIND_FFN_NORM(kind), layer + COLIBRI_KIND_FFN_NORM_AT(kind));
+#if COLIBRI_HAS_EXPERTS
+#if COLIBRI_HAS_ROUTER_HIDDEN
+    case COLIBRI_STAGE_ROUTER_HIDDEN: {
+        const colibri_gate_t gate = GATE(layer, kind, ROUTER);
+        colibri_router_hidden(state, &gate, begin, end);
         return COLIBRI_OK;
+    }
+#endif
+    case COLIBRI_STAGE_ROUTER: {
+        const colibri_gate_t gate = GATE(layer, kind, ROUTER);
+        route(state, &gate, begin, end, last);
+        return COLIBRI_OK;
+    }
+#endif
+#if COLIBRI_HAS_GATE
+    case COLIBRI_STAGE_GATE:
+#endif
     case COLIBRI_STAGE_UP:
-        colibri_matvec(state, scratch + COLIBRI_SCRATCH_UP, &colibri_matrix_up, expert_of(call).up, state->norm, 1, begin, end);
-        return COLIBRI_OK;
     case COLIBRI_STAGE_ACT:
-        colibri_swiglu(state);
-        return colibri_check_range(scratch + COLIBRI_SCRATCH_GATE, COLIBRI_FFN_WIDTH);
     case COLIBRI_STAGE_DOWN:
-        colibri_matvec(state, scratch + COLIBRI_SCRATCH_OUT, &colibri_matrix_down, expert_of(call).down,
-                       scratch + COLIBRI_SCRATCH_GATE, 0, begin, end);
-        if (last) {
-            colibri_combine(state);
-        }
-        return COLIBRI_OK;
+        return run_block(call, begin, end, last);
+#if COLIBRI_HAS_FFN_POST_NORM
+    case COLIBRI_STAGE_FFN_POST_NORM:
+        return post_norm(ffn_output(state), COLIBRI_KIND_FFN_POST_NORM(kind), layer + COLIBRI_KIND_FFN_POST_NORM_AT(kind));
+#endif
     case COLIBRI_STAGE_FFN_RESIDUAL:
-        return residual(state, COLIBRI_N_EXPERTS > 0 ? state->q : scratch + COLIBRI_SCRATCH_OUT);
+        return residual(state, ffn_output(state));
     case COLIBRI_STAGE_FINAL_NORM:
-        return norm(call, COLIBRI_OFFSET_FINAL_NORM);
+        return pre_norm(state, 1, call->model->image + (size_t)COLIBRI_FINAL_NORM_AT);
     case COLIBRI_STAGE_HEAD:
-        colibri_matvec(state, call->logits, &colibri_matrix_head, image + (size_t)COLIBRI_OFFSET_HEAD, state->norm, 0, begin, end);
-        return last ? colibri_check_range(call->logits, COLIBRI_VOCAB_SIZE) : COLIBRI_OK;
+        return run_head(call, begin, end, last);
     default:
-        return COLIBRI_ERR_STATE_CORRUPT;
+        return run_mixer(call, begin, end, last);
     }
 }

@@ -4,54 +4,82 @@
  */
 #include "internal.h"
 
-/* To the stage after the present one; 1 where that completes the call. */
-static uint32_t advance(colibri_state_header_t *h)
+/* Whether a layer may leave out a stage that the model has. */
+#define COLIBRI_SKIPS (COLIBRI_N_KINDS > 1 || (COLIBRI_HAS_MIXTURE && COLIBRI_HAS_ROUTER_HIDDEN))
+
+/* To the next layer, or the end of the token; 1 where that completes the call. */
+static uint32_t advance_layer(colibri_state_header_t *h)
 {
-    h->unit = 0;
-    switch (h->stage) {
-#if COLIBRI_N_EXPERTS == 0
-    case COLIBRI_STAGE_FFN_NORM:
-        h->stage = COLIBRI_STAGE_GATE;
-        return 0;
-#endif
-    case COLIBRI_STAGE_DOWN:
-        h->slot++;
-        h->stage = COLIBRI_STAGE_GATE;
-        if (h->slot == COLIBRI_N_SLOTS) {
-            h->slot = 0;
-            h->stage = COLIBRI_STAGE_FFN_RESIDUAL;
-        }
-        return 0;
-    case COLIBRI_STAGE_FFN_RESIDUAL:
-        h->layer++;
-        h->stage = COLIBRI_STAGE_ATTN_NORM;
-        if (h->layer < COLIBRI_N_LAYERS) {
-            return 0;
-        }
-        h->layer = 0;
-        if (h->logits && h->done + 1 == h->seq_len) {
-            h->stage = COLIBRI_STAGE_FINAL_NORM;
-            return 0;
-        }
-        break;
-    case COLIBRI_STAGE_HEAD:
-        break;
-    default:
-        h->stage++;
+    h->layer++;
+    h->stage = COLIBRI_STAGE_ATTN_NORM;
+    if (h->layer < COLIBRI_N_LAYERS) {
         return 0;
     }
-    /* The token is complete. */
+    h->layer = 0;
+    if (h->logits && h->done + 1 == h->seq_len) {
+        h->stage = COLIBRI_STAGE_FINAL_NORM;
+        return 0;
+    }
     h->stage = COLIBRI_STAGE_EMBED;
     h->position++;
     h->done++;
     return h->done == h->seq_len;
 }
 
-/* How many of n_units fit the MACs that are left, at least one; *macs_left is lowered. No division: see attention.c. */
+/* To the stage after the present one; 1 where that completes the call. */
+static uint32_t advance(colibri_state_t *state)
+{
+    colibri_state_header_t *h = &state->header;
+    h->unit = 0;
+    switch (h->stage) {
+#if COLIBRI_HAS_MIXTURE
+    case COLIBRI_STAGE_Q: /* one slot after the other */
+    case COLIBRI_STAGE_O:
+        h->slot++;
+        if (h->slot == colibri_stage_slots(state)) {
+            h->slot = 0;
+            h->stage++;
+        }
+        break;
+#endif
+    case COLIBRI_STAGE_DOWN:
+        h->slot++;
+        if (h->slot == colibri_stage_slots(state)) {
+            h->slot = 0;
+            h->stage++;
+        } else {
+            h->stage = COLIBRI_STAGE_BLOCK;
+        }
+        break;
+    case COLIBRI_STAGE_FFN_RESIDUAL:
+        return advance_layer(h);
+    case COLIBRI_STAGE_HEAD:
+        h->stage = COLIBRI_STAGE_EMBED;
+        h->position++;
+        h->done++;
+        return 1;
+    default:
+        h->stage++;
+        break;
+    }
+#if COLIBRI_SKIPS
+    while (colibri_stage_size(state).n_units == 0) {
+        h->stage++;
+    }
+#endif
+    return 0;
+}
+
+/* How many of n_units fit the MACs that are left, at least one; *macs_left is lowered. No division: see attention.c. Mostly all of them
+ * do, which one product shows where it cannot overflow. */
 static uint32_t units_that_fit(uint32_t n_units, uint32_t macs_per_unit, uint32_t *macs_left)
 {
     uint32_t n = 0;
     uint32_t left = *macs_left;
+    if ((n_units | macs_per_unit) >> 16 == 0 && n_units * macs_per_unit <= left) {
+        *macs_left = left - n_units * macs_per_unit;
+        return n_units;
+    }
     do {
         left -= macs_per_unit < left ? macs_per_unit : left;
         n++;
@@ -77,7 +105,7 @@ static COLIBRI_NOINLINE colibri_status run_slice(const colibri_call_t *call, uin
             return status;
         }
         h->unit = end;
-        if (end == size.n_units && advance(h)) {
+        if (end == size.n_units && advance(call->state)) {
             h->seq_len = 0;
             h->done = 0;
             h->logits = 0;

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of model_config.h, and the only computation of an expert's address. */
+/* The tables of model_config.h. */
 #include "internal.h"
 
 const uint32_t colibri_config_hash[4] = COLIBRI_CONFIG_HASH_WORDS;
-const colibri_layer_offsets_t colibri_layer_offsets[COLIBRI_N_LAYERS] = COLIBRI_LAYER_OFFSETS;
-const size_t colibri_expert_offsets[COLIBRI_N_LAYERS][COLIBRI_N_BLOCKS] = COLIBRI_EXPERT_OFFSETS;
-const colibri_matrix_t colibri_matrix_embedding = COLIBRI_MATRIX_EMBEDDING;
-const colibri_matrix_t colibri_matrix_head = COLIBRI_MATRIX_HEAD;
-const colibri_matrix_t colibri_matrix_q = COLIBRI_MATRIX_Q;
-const colibri_matrix_t colibri_matrix_k = COLIBRI_MATRIX_K;
-const colibri_matrix_t colibri_matrix_v = COLIBRI_MATRIX_V;
-const colibri_matrix_t colibri_matrix_o = COLIBRI_MATRIX_O;
-const colibri_matrix_t colibri_matrix_gate = COLIBRI_MATRIX_GATE;
-const colibri_matrix_t colibri_matrix_up = COLIBRI_MATRIX_UP;
-const colibri_matrix_t colibri_matrix_down = COLIBRI_MATRIX_DOWN;
-
-colibri_expert_t colibri_expert(const colibri_model_t *model, uint32_t layer, uint32_t index)
-{
-    const uint8_t *block = model->image + colibri_expert_offsets[layer][index];
-    colibri_expert_t expert = {block + COLIBRI_EXPERT_GATE, block + COLIBRI_EXPERT_UP, block + COLIBRI_EXPERT_DOWN};
-    return expert;
-}
+const colibri_matrix_t colibri_matrices[COLIBRI_N_MATRICES] = COLIBRI_MATRICES;
+#if COLIBRI_HAS_LAYER_TABLE
+const colibri_layer_t colibri_layers[COLIBRI_N_LAYERS] = COLIBRI_LAYERS;
+#endif
+#if COLIBRI_HAS_KIND_TABLE
+const colibri_kind_t colibri_kinds[COLIBRI_N_KINDS] = COLIBRI_KINDS;
+#endif
+#if COLIBRI_HAS_NORM_TABLE
+const colibri_norm_t colibri_norms[COLIBRI_N_NORMS] = COLIBRI_NORMS;
+#endif
+#if COLIBRI_HAS_ROUTER_TABLE
+const colibri_router_t colibri_routers[COLIBRI_N_ROUTERS] = COLIBRI_ROUTERS;
+#endif
+#if COLIBRI_HAS_SHAPE_TABLE
+const colibri_shape_t colibri_shapes[COLIBRI_N_SHAPES] = COLIBRI_SHAPES;
+#endif
+#if COLIBRI_HAS_VARIANT_TABLE
+const colibri_variant_t colibri_variants[COLIBRI_N_VARIANTS] = COLIBRI_VARIANTS;
+#endif

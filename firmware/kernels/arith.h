@@ -2,7 +2,7 @@
 /* Single operations of docs/NUMERICS.md, sections 1 and 2, without a branch.
  *
  * Selections are masks made from the borrow of a subtraction, because compilers turn ?: into branches on cores without a
- * conditional move (RISC-V), and then the time depends on the data.
+ * conditional move (RISC-V), and then the time depends on the data. clang does so with masks too, unless they are hidden from it.
  */
 #ifndef COLIBRI_ARITH_H
 #define COLIBRI_ARITH_H
@@ -53,23 +53,29 @@ static inline float colibri_sqrt(float value)
 #endif
 }
 
+/* All ones where bit is 1, zero where it is 0. */
+static inline uint32_t colibri_mask_of_bit(uint32_t bit)
+{
+    return colibri_hide(0u - bit);
+}
+
 /* All ones where a < b, else zero. MUST: a, b < 2**31. */
 static inline uint32_t colibri_mask_below(uint32_t a, uint32_t b)
 {
-    return 0u - ((a - b) >> 31);
+    return colibri_mask_of_bit((a - b) >> 31);
 }
 
 /* The same for any a and b. */
 static inline uint32_t colibri_mask_below_u32(uint32_t a, uint32_t b)
 {
-    return 0u - (((~a & b) | ((~a | b) & (a - b))) >> 31);
+    return colibri_mask_of_bit(((~a & b) | ((~a | b) & (a - b))) >> 31);
 }
 
 /* All ones where a == b, else zero. */
 static inline uint32_t colibri_mask_equal(uint32_t a, uint32_t b)
 {
     uint32_t difference = a ^ b;
-    return ((difference | (0u - difference)) >> 31) - 1u;
+    return ~colibri_mask_of_bit((difference | (0u - difference)) >> 31);
 }
 
 /* The bits where mask is all ones, else otherwise. */
@@ -94,12 +100,12 @@ static inline float colibri_snap(float value)
 static inline uint32_t colibri_order_key(float value)
 {
     uint32_t bits = colibri_bits(value);
-    return bits ^ ((0u - (bits >> 31)) | 0x80000000u);
+    return bits ^ (colibri_mask_of_bit(bits >> 31) | 0x80000000u);
 }
 
 static inline float colibri_from_order_key(uint32_t key)
 {
-    return colibri_from_bits(key ^ (((key >> 31) - 1u) | 0x80000000u));
+    return colibri_from_bits(key ^ (~colibri_mask_of_bit(key >> 31) | 0x80000000u));
 }
 
 /* value rounded to nearest even, as rint + 0x1.8p23: its low bits are the integer in two's complement. |value| <= 2**22. */

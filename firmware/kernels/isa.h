@@ -40,6 +40,38 @@
 #define COLIBRI_ISA_WIDE_PRODUCT 0
 #endif
 
+/* value, of which the compiler knows nothing any more. Where a core has no conditional select, clang recognises a mask made from a
+ * borrow and branches on it; on Arm and AArch64 it selects, and hiding the mask there would only cost instructions.
+ */
+static inline uint32_t colibri_hide(uint32_t value)
+{
+#if defined(__clang__) && !defined(__arm__) && !defined(__aarch64__)
+    __asm__("" : "+r"(value));
+#endif
+    return value;
+}
+
+/* COLIBRI_ISA_ARMV7M: Cortex-M3 and all above it: Thumb-2 on 32 bits. */
+#if defined(__thumb2__) && defined(__ARM_ARCH) && __ARM_ARCH >= 7
+#define COLIBRI_ISA_ARMV7M 1
+#else
+#define COLIBRI_ISA_ARMV7M 0
+#endif
+
+/* COLIBRI_ISA_DSP: Cortex-M4, M7, and M33 with the DSP extension: two 16-bit products an instruction, and binary32. */
+#if defined(__ARM_FEATURE_DSP) && defined(__thumb2__) && defined(__ARM_FP) && (__ARM_FP & 4) && !defined(__aarch64__)
+#define COLIBRI_ISA_DSP 1
+#else
+#define COLIBRI_ISA_DSP 0
+#endif
+
+/* COLIBRI_ISA_MVE: vectors of 16 bytes, binary32 among them (Cortex-M55). */
+#if defined(__ARM_FEATURE_MVE) && (__ARM_FEATURE_MVE & 2)
+#define COLIBRI_ISA_MVE 1
+#else
+#define COLIBRI_ISA_MVE 0
+#endif
+
 /* The floating-point control register. colibri_fp_enter saves it and sets round to nearest even, no flush to zero, no default
  * NaN, no traps; colibri_fp_leave restores it, exception flags included. The "memory" clobbers keep the computation, which
  * loads and stores the state, between the two. With no FPU there is nothing to do.

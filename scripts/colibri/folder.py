@@ -3,6 +3,7 @@
 
 model.bin            the image                      model_config.h        what the engine is compiled against
 model.hex            the same as Intel HEX          model_tokenizer.json  the checkpoint's tokenizer
+model_tokenizer.bin  the tokenizer for the device, where it can be expressed there
 manifest.json        what was packed, and how       vectors.json          what the golden model says
 BOARD.toml           the board's description        origin.json           where the inputs lay
 
@@ -11,7 +12,9 @@ All but origin.json is the same on every machine; origin.json is for this one on
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -20,15 +23,20 @@ from colibri.errors import ImageError, UsageError
 from colibri.model import Generation, Reading
 
 SCHEMA_VERSION = 1
-IMAGE, HEX, CONFIG, TOKENIZER, MANIFEST, VECTORS, ORIGIN = (
+IMAGE, HEX, CONFIG, TOKENIZER, DEVICE_TOKENIZER, MANIFEST, VECTORS, ORIGIN = (
     "model.bin",
     "model.hex",
     "model_config.h",
     "model_tokenizer.json",
+    "model_tokenizer.bin",
     "manifest.json",
     "vectors.json",
     "origin.json",
 )
+BUILD = "build.json"
+"""In a build's own folder: what was built, and how."""
+
+_PACK_AGAIN = "pack the checkpoint again"
 
 _MANIFEST_FIELDS: dict[str, type] = {
     "name": str,
@@ -39,6 +47,7 @@ _MANIFEST_FIELDS: dict[str, type] = {
     "settings.max_seq": int,
     "settings.weights_address": int,
     "settings.expert_align": int,
+    "settings.kernels": str,
     "reading": dict,
     "reading.set": dict,
     "config_hash": str,
@@ -46,6 +55,8 @@ _MANIFEST_FIELDS: dict[str, type] = {
     "image.sha256": str,
     "plan.ram.parts": dict,
     "plan.offset_table_bytes": int,
+    "plan.extra_axes": int,
+    "plan.app_array_bytes": dict,
     "plan.macs_per_token": int,
     "plan.weight_bytes_read_per_token": int,
     "generation": dict,
@@ -70,6 +81,11 @@ class Folder:
     def quant(self) -> str:
         """Canonical spelling of the quantisation."""
         return str(self.manifest["settings"]["quant"])
+
+    @property
+    def kernels(self) -> str:
+        """The kernel set that its image is laid out for."""
+        return str(self.manifest["settings"]["kernels"])
 
     @property
     def generation(self) -> Generation:
@@ -103,6 +119,17 @@ class Folder:
         values = _read_json(self.path / ORIGIN)
         _check_fields(self.path / ORIGIN, values, {name: str})
         return Path(values[name])
+
+    def constants(self) -> dict[str, Any]:
+        """What the engine is compiled against, from model_config.h: names without COLIBRI_, integers and nested lists."""
+        found: dict[str, Any] = {}
+        for name, value in re.findall(
+            r"^#define COLIBRI_(\w+) (.+)$", (self.path / CONFIG).read_text("utf-8"), re.MULTILINE
+        ):
+            numbers = re.sub(r"\b(0x[0-9A-F]+|[0-9]+)u?\b", lambda m: str(int(m[1], 0)), value)
+            with contextlib.suppress(ValueError):  # floats, and the prefix
+                found[name] = json.loads(numbers.replace("{", "[").replace("}", "]"))
+        return found
 
     def tokenizer_json(self) -> bytes | None:
         """The tokenizer, where the checkpoint had one."""
@@ -147,7 +174,15 @@ def read_folder(path: Path) -> Folder:
     return Folder(path, manifest)
 
 
-def _check_fields(path: Path, values: dict[str, Any], fields: dict[str, type]) -> None:
+def read_build(path: Path) -> dict[str, Any]:
+    """build.json of a build's folder. Raises ImageError where it is damaged."""
+    hint = "build it again: colibri build DIR"
+    values = _read_json(path / BUILD, hint)
+    _check_fields(path / BUILD, values, {"simulator": bool, "image_sha256": str}, hint)
+    return values
+
+
+def _check_fields(path: Path, values: dict[str, Any], fields: dict[str, type], hint: str = _PACK_AGAIN) -> None:
     """Each field (a path with dots) must be there and of its type. Raises ImageError naming the first that is not."""
     for field, kind in fields.items():
         value: Any = values
@@ -156,21 +191,17 @@ def _check_fields(path: Path, values: dict[str, Any], fields: dict[str, type]) -
         if not isinstance(value, kind):
             raise ImageError(
                 f"{path}: {field}",
-                expected=f"what `colibri pack` wrote, of type {kind.__name__}",
+                expected=f"what Colibri wrote, of type {kind.__name__}",
                 got="nothing" if value is None else type(value).__name__,
-                hint="the file was changed or is damaged: pack the checkpoint again",
+                hint=f"the file was changed or is damaged: {hint}",
             )
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def _read_json(path: Path, hint: str = _PACK_AGAIN) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise ImageError(
-            str(path), expected="the JSON that `colibri pack` wrote", got=str(error), hint="pack the checkpoint again"
-        ) from error
+        raise ImageError(str(path), expected="the JSON that Colibri wrote", got=str(error), hint=hint) from error
     if not isinstance(value, dict):
-        raise ImageError(
-            str(path), expected="a JSON object", got=type(value).__name__, hint="pack the checkpoint again"
-        )
+        raise ImageError(str(path), expected="a JSON object", got=type(value).__name__, hint=hint)
     return value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""vectors.json: what the golden model says about a set of prompts, made when a checkpoint is packed.
+"""What the golden model says when a checkpoint is packed: vectors.json about a set of prompts, and the self-test's vector.
 
 It is computed from the checkpoint, never from the image: a tensor that the packer puts in the wrong place must show as
 a difference, not as the same mistake on both sides.
@@ -7,6 +7,7 @@ a difference, not as the same mistake on both sides.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,11 +17,14 @@ import numpy as np
 
 from colibri.model import F32Array, Model, ModelConfig
 from colibri.quantise import Policy, Stored, store
+from colibri_sim.golden.cache import KvFormat
 from colibri_sim.golden.checks import RangeExceeded
 from colibri_sim.golden.model import GoldenModel
+from colibri_sim.golden.sampler import Pcg32
 from colibri_sim.golden.trace import TraceName, TraceRecorder, Values
 
 SCHEMA_VERSION = 1
+_SELFTEST_SEED = 20260101
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class Prompt:
     text: str | None = None
 
 
-def golden_model(model: Model, config: ModelConfig, policy: Policy, kv: str) -> GoldenModel:
+def golden_model(model: Model, config: ModelConfig, policy: Policy, kv: KvFormat) -> GoldenModel:
     """The golden model of a checkpoint under a policy; tensors are read and quantised when first used.
 
     config  the model's own, or with a shorter context
@@ -41,7 +45,7 @@ def golden_model(model: Model, config: ModelConfig, policy: Policy, kv: str) -> 
     def stored(name: str) -> Stored:
         return store(model.tensors[name], policy.format_of(name))
 
-    return GoldenModel(config, stored, "q8" if kv == "q8" else "f32")
+    return GoldenModel(config, stored, kv)
 
 
 def make_vectors(golden: GoldenModel, prompts: Sequence[Prompt], *, quant: str, kv: str) -> dict[str, Any]:
@@ -71,6 +75,26 @@ def _one(golden: GoldenModel, prompt: Prompt) -> dict[str, Any]:
         "experts": [[layer[p].tolist() for layer in result.experts] for p in range(n)],
         "trace_crc32": [recorder.crcs(p) for p in range(n)],
     }
+
+
+def make_selftest(golden: GoldenModel, n_positions: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Ids drawn from the vocabulary, and the CRC-32 of the logits at each.
+
+    Fewer than n_positions where the context is shorter, or a value leaves the range: there the engine has no logits either.
+    """
+    golden.rewind(0)
+    draw, vocab_size = Pcg32(_SELFTEST_SEED), golden.config.vocab_size
+    ids: list[int] = []
+    crcs: list[int] = []
+    for _ in range(min(n_positions, golden.config.max_seq)):
+        drawn = draw.next() * vocab_size >> 32
+        try:
+            logits = golden.forward([drawn]).logits[-1]
+        except RangeExceeded:
+            break
+        ids.append(drawn)
+        crcs.append(zlib.crc32(logits.astype("<f4").tobytes()))
+    return tuple(ids), tuple(crcs)
 
 
 def tensors_at(golden: GoldenModel, ids: Sequence[int], position: int) -> dict[TraceName, Values]:

@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from colibri.audit.claims import Subject, no_masked_interrupt
-from colibri.audit.elf import Elf
 from colibri.audit.interrupts import masking_instructions
 from colibri.boards import load_board
-from colibri.build.toolchain import find_toolchain
 from colibri.cli.workflow import board_of
 from image.packs import Packs
 from verify.mutants import patched_build
+
+from .probe import Compiler, assembled
 
 # An instruction: what the audit calls it, None where it masks nothing.
 LINES: dict[str, dict[str, str | None]] = {
@@ -64,21 +63,10 @@ DATA = {"mps3-an547": ".short 0xb672", "virt-riscv64": "", "virt-aarch64": ".wor
 @pytest.mark.qemu
 @pytest.mark.parametrize("toolchain", ["gcc", "llvm"])
 @pytest.mark.parametrize("board", LINES)
-def test_each_encoding_is_told_apart(tmp_path: Path, board: str, toolchain: str) -> None:
-    found = find_toolchain(load_board(board), toolchain)  # type: ignore[arg-type]  # the test's literals
+def test_each_encoding_is_told_apart(tmp_path: Path, board: str, toolchain: Compiler) -> None:
     lines = LINES[board]
-    body = "\n".join(f"    {line}" for line in lines)
-    text = f'.section .text, "ax", %progbits\n.global probe\n.type probe, %function\nprobe:\n{body}\n{DATA[board]}\n'
-    text += ".balign 4\n.size probe, . - probe\n"
-    head = ".syntax unified\n.thumb\n" if board == "mps3-an547" else ""
-    (tmp_path / "probe.S").write_text(head + text)
-    compiling = [found.compiler, *found.compile_flags("2"), "-c", "probe.S", "-o", "probe.o"]
-    # orphan sections are an error to our linker scripts only
-    flags = [flag for flag in found.link_flags if "orphan" not in flag]
-    linking = [found.linker, *flags, "-nostdlib", "-Wl,-e,probe,-Ttext=0x10000", "probe.o", "-o", "probe.elf"]
-    for command in (compiling, linking):
-        subprocess.run(command, cwd=tmp_path, check=True)
-    got, count = masking_instructions(Elf.read(tmp_path / "probe.elf"), load_board(board).arch)
+    elf = assembled(tmp_path, board, toolchain, [*lines, DATA[board]])
+    got, count = masking_instructions(elf, load_board(board).arch)
     assert [f.text for f in got] == [name for name in lines.values() if name is not None]
     assert {f.function for f in got} == {"probe"}
     assert count >= len(lines)

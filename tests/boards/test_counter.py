@@ -11,9 +11,9 @@ import pytest
 
 from colibri.boards import list_boards, load_board
 from colibri.errors import ElfError, NoVerdict
-from colibri_sim.qemu import counter
-from colibri_sim.qemu.counter import count
+from colibri_sim.qemu.counter import Block, count, parse, profile
 from colibri_sim.qemu.frames import END, encode
+from colibri_sim.qemu.plugins import check_version, complete_lines
 from colibri_sim.qemu.runner import TargetFault
 
 pytestmark = pytest.mark.qemu
@@ -59,16 +59,42 @@ def test_an_unknown_plugin_interface_is_no_verdict(tmp_path: Path, text: str, kn
     binary.write_text(f"#!/bin/sh\necho QEMU emulator version {text}\n")
     binary.chmod(0o755)
     if known:
-        counter.check_version(str(binary))
+        check_version(str(binary))
     else:
         with pytest.raises(NoVerdict):
-            counter.check_version(str(binary))
+            check_version(str(binary))
 
 
 def test_a_list_cut_short_is_no_verdict(tmp_path: Path) -> None:
     path = tmp_path / "counts.txt"
+    with pytest.raises(NoVerdict, match="none"):
+        complete_lines(path, "qemu")
     path.write_text("100 5\n")
     with pytest.raises(NoVerdict, match="cut short"):
-        counter._parse(path, {0x100: "f"}, "qemu")
+        complete_lines(path, "qemu")
     path.write_text("100 5\nend 9\n")
-    assert counter._parse(path, {0x100: "f"}, "qemu") == [("f", 5), ("end", 9)]
+    assert parse(complete_lines(path, "qemu"), {0x100: "f"}) == ([("f", 5), ("end", 9)], [])
+
+
+def test_translations_of_one_block_add_up_and_windows_stay_apart() -> None:
+    lines = ["10 1", "20 9", "b 4 6 2 3 1", "b 4 6 2 1 1", "10 9", "20 12", "b 4 6 2 1 0", "end 12"]
+    _, windows = parse(lines, {0x10: "begin", 0x20: "end"})
+    assert windows == [[Block(4, 6, 2, 4, 2)], [Block(4, 6, 2, 1, 0)]]
+
+
+@pytest.mark.parametrize("board", BOARDS)
+def test_the_blocks_of_a_window_are_its_instructions(echo: EchoBuilder, board: str) -> None:
+    run = profile(load_board(board), echo(board), spin(1000, 5), ("echo_begin", "echo_end"))
+    numbers = [n for _, n in run.events]
+    for window, begin, end in zip(run.windows, numbers[0:4:2], numbers[1:4:2], strict=True):
+        assert sum(block.executed * block.n_insns for block in window) == end - begin
+    loop = max(run.windows[0], key=lambda block: block.executed)
+    assert loop.executed >= 999
+    assert loop.next_in_memory <= 2  # its branch is taken each time but the last
+
+
+def test_a_range_is_noted_when_execution_comes_back_to_it(echo: EchoBuilder) -> None:
+    run = profile(
+        load_board("mps2-an386"), echo("mps2-an386"), spin(5, 5), ("echo_begin", "echo_end"), (), ["echo_spin"]
+    )
+    assert [name for name, _ in run.events] == [*["echo_begin", "echo_spin", "echo_end"] * 2, "end"]

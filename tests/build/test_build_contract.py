@@ -22,7 +22,7 @@ from colibri.cli.workflow import board_of
 from colibri.errors import NegativeVerdict, ToolError, UsageError
 from colibri.folder import Folder
 from colibri.layout.budget import Budget, budget
-from image.packs import Packs
+from image.packs import Packs, settings
 
 UNDO = re.compile(
     r"-ffast-math|-Ofast|-ffp-contract=(?!off)|-f(associative|unsafe|finite|reciprocal)\S*|-ftree-(slp-)?vectorize"
@@ -163,7 +163,8 @@ def test_a_bound_that_is_exceeded_fails(linked: Any, name: str) -> None:
     folder, _, measured = linked
     board = board_of(folder)
     bounds = {
-        "code": budget(board.name, "gcc-12.2", "generate").code_bytes + folder.manifest["plan"]["offset_table_bytes"],
+        "code": budget(board.name, "gcc-12.2", "generate").code_bytes_of(0)
+        + folder.manifest["plan"]["offset_table_bytes"],
         "statics": budget(board.name, "gcc-12.2", "generate").static_bytes,
         "stack": board.stack["generate"] + board.stack["fault"],
     }
@@ -172,6 +173,33 @@ def test_a_bound_that_is_exceeded_fails(linked: Any, name: str) -> None:
         check(linked, folder.manifest, {**measured, name: bounds[name] + 1})
     assert caught.value.where.startswith(f"firmware.elf: {name} with gcc-12.2 on mps3-an547")
     assert str(bounds[name]) in caught.value.expected
+
+
+@pytest.mark.qemu
+@pytest.mark.parametrize("app", ["verify", "bench"])
+def test_a_long_context_is_not_held_against_the_bound_of_statics(packs: Packs, app: Any) -> None:
+    """The ids of 2,048 positions alone take 8 KiB; what is left has the same bound as in a short context."""
+
+    def longer(text: str) -> str:
+        return text.replace('"max_position_embeddings": 128', '"max_position_embeddings": 4096')
+
+    source = packs.doctored("llama", lambda tensors: None, longer)
+    folder = packs.pack(source, settings("q8", max_seq=2048), "mps2-an386", ids=(1, 5))
+    target = build(folder, board_of(folder), BuildOptions(app=app))
+    measured = json.loads((target / "build.json").read_text())["measured"]
+    elf = Elf.read(target / "firmware.elf")
+    arrays = folder.manifest["plan"]["app_array_bytes"][app]
+    assert elf.symbol_bytes("ids") == 4 * 2048
+    in_trace = 4 * len(folder.vectors()["trace"])
+    assert arrays == 4 * 2048 + (in_trace if app == "verify" else 0)
+    assert elf.symbol_bytes("trace") == (in_trace + 12 if app == "verify" else 0)
+    limit = budget("mps2-an386", "gcc-12.2", app).static_bytes
+    assert 0 <= measured["statics"] - arrays <= limit
+    with (
+        mock.patch.object(products, "budget", return_value=Budget(1 << 20, measured["statics"] - arrays - 1)),
+        pytest.raises(NegativeVerdict, match="statics"),
+    ):
+        build(folder, board_of(folder), BuildOptions(app=app))
 
 
 @pytest.mark.qemu

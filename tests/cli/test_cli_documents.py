@@ -24,7 +24,7 @@ LINUX = "linux-x86_64"
 
 def test_each_command_has_a_schema_and_each_schema_is_valid() -> None:
     names = {path.name.removesuffix(".schema.json") for path in SCHEMAS.iterdir()}
-    assert names == {*COMMANDS, "error"}
+    assert names == {*COMMANDS, *(f"bench-{mode}" for mode in ("kernels", "estimate", "constant-time")), "error"}
     for name in names:
         Draft202012Validator.check_schema(json.loads((SCHEMAS / f"{name}.schema.json").read_text("utf-8")))
 
@@ -119,8 +119,21 @@ def test_bench(built: Callable[..., Path], no_build: Callable[..., None]) -> Non
     no_build(generate=product, bench=built("mps3-an547", "bench"))
     result = strict("bench", "bench", product.parent.parent)
     assert result.code == 0
-    counts = list(result.document["results"][0]["instructions_per_token"].values())
-    assert counts == sorted(counts)
+    (row,) = result.document["results"]
+    counts = row["instructions_per_token"]
+    assert list(counts.values()) == sorted(counts.values())
+    assert row["operators"].keys() > {"embed", "attention", "router", "down", "head", "walk"}
+    for at, in_all in counts.items():
+        parts = {name: operator["instructions"][at] for name, operator in row["operators"].items()}
+        assert all(part > 0 for part in parts.values())
+        assert sum(parts.values()) == in_all
+        outside = sum(parts[name] for name in ("embed", "final_norm", "head", "walk"))
+        assert sum(layer[at] for layer in row["layers"]) == in_all - outside
+        assert sum(function.get(at, 0) for function in row["functions"].values()) in (in_all, 0)
+        macs = sum(operator["macs"][at] for operator in row["operators"].values())
+        assert macs == row["macs_per_token"] + row["attention_macs_per_token"][at]
+    assert len(row["layers"]) > 1
+    assert sum(row["engine_functions"].values()) == row["engine_bytes"]
 
 
 @pytest.mark.parametrize("name", ["mixtral", "llama", "mistral_swa"])

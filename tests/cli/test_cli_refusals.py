@@ -196,13 +196,32 @@ def test_packing_options_on_a_packed_folder(command: str, given: list[str], pack
     assert call(*words[1:]).code == 0
     before, after = (json.loads((f / "manifest.json").read_text())["settings"] for f in (folder, tmp_path / "other"))
     changed = {
-        "-b": {"board", "weights_address"},
+        "-b": {"board", "kernels", "weights_address"},
         "-q": {"quant"},
         "--kv": {"kv", "max_seq"},
         "--weights-addr": {"weights_address"},
         "--expert-align": {"prefix", "expert_align"},
     }[given[0]]
     assert {key for key in after if after[key] != before[key]} == changed
+
+
+@pytest.mark.parametrize(("given", "kept"), [(["-q", "q4"], True), (["-b", "mps2-an500"], False)])
+def test_the_pack_command_keeps_the_kernel_set_of_a_board(given: list[str], kept: bool, tmp_path: Path) -> None:
+    folder = tmp_path / "packed"
+    assert call("pack", MIXTRAL, "-b", "mps2-an386", "--kernels", "portable", "-o", folder).code == 0
+    hint = refused(2, "verify", folder, *given, where=given[0]).document["error"]["hint"]
+    assert ("--kernels portable" in hint) is kept
+    refused(2, "verify", folder, "--kernels", "armv7em", where="--kernels", hint="--kernels armv7em")
+
+
+def test_kernels_that_the_board_does_not_run(tmp_path: Path) -> None:
+    out = tmp_path / "packed"
+    refused(2, "pack", MIXTRAL, "-b", "mps2-an385", "--kernels", "armv7em", "-o", out, where="--kernels armv7em")
+    assert call("pack", MIXTRAL, "-b", "mps2-an385", "-o", out).code == 0
+    manifest = json.loads((out / "manifest.json").read_text())
+    manifest["settings"]["kernels"] = "armv7em"
+    (out / "manifest.json").write_text(json.dumps(manifest))
+    refused(3, "build", out, where=str(out), got="one for armv7em", hint="colibri pack")
 
 
 @pytest.mark.parametrize(("given", "kept"), [(["-q", "q4"], True), (["-b", "mps2-an386"], False)])

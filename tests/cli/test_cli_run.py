@@ -41,7 +41,9 @@ SAMPLINGS = [
 
 
 def expected(folder: Path, ids: Sequence[int], n: int, sampling: Sampling, eos: Sequence[int] = (2,)) -> list[int]:
-    settings = json.dumps(read_folder(folder).manifest["settings"] | {"board": None, "weights_address": None})
+    settings = json.dumps(
+        read_folder(folder).manifest["settings"] | {"board": None, "weights_address": None, "kernels": None}
+    )
     return list(_expected(_Packed(folder, settings), tuple(ids), n, sampling, tuple(eos)))
 
 

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for verify.random_models
 from engine_tiny import Engine, compile_library, tiny_of
 
 

@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 
 import numpy as np
+
+from colibri.numerics import COEFFICIENTS
 
 F = np.float32
 SNAP = F(2.0**-40)
@@ -40,3 +43,41 @@ def quantise(x: np.ndarray) -> tuple[np.ndarray, F]:
         return np.zeros(len(x), np.int64), F(0)
     q = np.clip(np.rint((x * (F(127) / amax)).astype(F)), -127, 127)
     return q.astype(np.int64), F(amax / F(127))
+
+
+K = {name: F(value) for name, value in COEFFICIENTS.items()}
+MAGIC = F(1.5 * 2**23)
+
+
+def rint(v: F) -> F:
+    return F(F(v + MAGIC) - MAGIC)
+
+
+def exp_bits(x: float) -> F:
+    x = max(F(x), F(-28))
+    k = rint(F(x * K["LOG2E"]))
+    r = fma(-k, K["LN2_LO"], fma(-k, K["LN2_HI"], x))
+    p = K["E6"]
+    for c in (K["E5"], K["E4"], K["E3"], K["E2"], F(1), F(1)):
+        p = fma(p, r, c)
+    return snap(F(np.ldexp(p, int(k))))
+
+
+def silu_bits(x: float) -> F:
+    e = exp_bits(-abs(x))
+    return snap(F(F(x) * snap(F((F(1) if x >= 0 else e) / F(F(1) + e)))))
+
+
+def widen_half(x: np.ndarray) -> np.ndarray:
+    """binary16 to binary32, -0.0 to +0.0."""
+    return x.view(np.float16).astype(F) + F(0)
+
+
+def pointer(array: np.ndarray) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def activations(rng: np.random.Generator, n: int) -> np.ndarray:
+    x = rng.standard_normal(n).astype(F)
+    x[rng.random(n) < 0.1] = 0
+    return x

@@ -16,10 +16,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+from engine_config import config_text, pad8
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRMWARE = ROOT / "firmware"
 HEADER_BYTES = 4096
+SELFTEST_POSITIONS = 8
 DTYPES = {"f32": 0, "bf16": 1, "f16": 2, "q8": 3, "q4": 4}
 CFLAGS = [
     "-std=c11", "-ffreestanding", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror",
@@ -27,10 +29,6 @@ CFLAGS = [
 ]  # fmt: skip
 GCC_FLAGS = ["-fno-tree-vectorize"]
 CLANG_FLAGS = ["-fno-vectorize", "-fno-slp-vectorize"]
-
-
-def pad8(n: int) -> int:
-    return (n + 7) // 8 * 8
 
 
 def compilers() -> list[str]:
@@ -67,16 +65,16 @@ class Case:
     rotary: int = 4
     adjacent: int = 0
     window: int = 0
-    kv_q8: int = 0
+    kv: str = "f32"
     extra: dict[str, str] = field(default_factory=dict, hash=False)
 
 
 CASES = [
     Case("moe_f32", head="f32"),
-    Case("moe_q8", "q8", "q8", "q8", "q8", adjacent=1, window=4, kv_q8=1),
+    Case("moe_q8", "q8", "q8", "q8", "q8", adjacent=1, window=4, kv="q8"),
     Case("moe_q8_group", "q8:32", "q8:32", "q8:64", "q8:64", hidden=40, ffn=72, head_dim=9, rotary=8),
     Case("moe_q4", "q8", "q4:32", "q8", "q4:64", hidden=44, ffn=70, n_experts=4, top_k=4),
-    Case("moe_16", "bf16", "f16", "f16", "bf16", rotary=6),
+    Case("moe_16", "bf16", "f16", "f16", "bf16", rotary=6, kv="f16"),
     Case("dense", "f32", "q8", "q8", None, n_experts=0, top_k=0, ffn=33, rotary=0, head_dim=8, hidden=16),
 ]
 
@@ -175,19 +173,20 @@ class Tiny:
         offsets["FINAL_NORM"] = floats("final_norm", norm())
         inv_freq = (10000.0 ** (-np.arange(0, c.rotary, 2) / max(c.rotary, 1))).astype(np.float32)
         offsets["INV_FREQ"] = floats("inv_freq", inv_freq)
+        offsets["SELFTEST"] = self._append(bytes(4 * 2 * SELFTEST_POSITIONS))  # no vector until a test writes one
         layer_rows, expert_rows = [], []
         for layer in range(c.layers):
-            row = [floats(f"{layer}.attn_norm", norm())]
-            row.append(matrix(f"{layer}.q", "Q", q_elems, c.hidden, c.attention))
-            row.append(matrix(f"{layer}.k", "K", kv_elems, c.hidden, c.attention))
-            row.append(matrix(f"{layer}.v", "V", kv_elems, c.hidden, c.attention))
-            row.append(matrix(f"{layer}.o", "O", c.hidden, q_elems, c.attention))
-            row.append(floats(f"{layer}.ffn_norm", norm()))
+            row = {"attn_norm": floats(f"{layer}.attn_norm", norm())}
+            row["Q"] = matrix(f"{layer}.q", "Q", q_elems, c.hidden, c.attention)
+            row["K"] = matrix(f"{layer}.k", "K", kv_elems, c.hidden, c.attention)
+            row["V"] = matrix(f"{layer}.v", "V", kv_elems, c.hidden, c.attention)
+            row["O"] = matrix(f"{layer}.o", "O", c.hidden, q_elems, c.attention)
+            row["ffn_norm"] = floats(f"{layer}.ffn_norm", norm())
             if c.n_experts:
                 router = rng.standard_normal((c.n_experts, c.hidden)).astype(np.float32)
-                row.append(floats(f"{layer}.router", router))
+                row["router"] = floats(f"{layer}.router", router)
             else:
-                row.append(0)
+                row["router"] = 0
             layer_rows.append(row)
             blocks = []
             for e in range(max(c.n_experts, 1)):
@@ -195,13 +194,14 @@ class Tiny:
                 up = matrix(f"{layer}.{e}.up", "UP", c.ffn, c.hidden, c.experts)
                 down = matrix(f"{layer}.{e}.down", "DOWN", c.hidden, c.ffn, c.experts)
                 blocks.append(gate)
-                block = (up - gate, down - gate, len(self.image) - gate)
+                block = {"up": up - gate, "down": down - gate, "stride": len(self.image) - gate}
             expert_rows.append(blocks)
         self.image.extend(b"\0" * (-len(self.image) % 64))
         self.offsets, self.layer_rows = offsets, layer_rows
         self.hash_words = struct.unpack("<4I", hashlib.sha256(repr(case).encode()).digest()[:16])
         self._write_header()
-        self.config = self._config_text(offsets, layer_rows, expert_rows, block)
+        self._lay_out_state()
+        self.config = config_text(self, offsets, layer_rows, expert_rows, block)
 
     def _append(self, data: bytes) -> int:
         offset = len(self.image)
@@ -209,53 +209,32 @@ class Tiny:
         return offset
 
     def _write_header(self) -> None:
-        header = b"COLIBRI\0" + struct.pack("<IIQ4III", 1, HEADER_BYTES, len(self.image), *self.hash_words, 1,
+        header = b"COLIBRI\0" + struct.pack("<IIQ4III", 2, HEADER_BYTES, len(self.image), *self.hash_words, 1,
                                              zlib.crc32(self.image[HEADER_BYTES:]))  # fmt: skip
         self.image[: len(header)] = header
         self.image[252:256] = struct.pack("<I", zlib.crc32(self.image[:252]))
 
-    def _config_text(self, offsets, layer_rows, expert_rows, block) -> str:  # type: ignore[no-untyped-def]
+    def _lay_out_state(self) -> None:
+        """Names and places of the state's buffers (docs/DESIGN.md 2)."""
         c = self.case
-        specs = {c.attention, c.experts, c.embedding, c.head or c.embedding}
-        kinds = {split(s)[0] + ("_group" if s.startswith("q8:") else "") for s in specs}
         quantised = [m for m in self.matrices.values() if m[2] >= 3]
         h, f, k = pad8(c.hidden), pad8(c.ffn), c.kv_heads * c.head_dim
-        quant_elems = max([pad8(m[1]) for m in quantised], default=0)
-        quant_groups = max([-(-m[1] // m[3]) for m in quantised if m[2] == 3 and m[3]], default=1)
+        self.quant_elems = max([pad8(m[1]) for m in quantised], default=0)
+        self.quant_groups = max([-(-m[1] // m[3]) for m in quantised if m[2] == 3 and m[3]], default=1)
         scratch = pad8(max(c.max_seq, f + max(f, h), 2 * pad8(k)))
         buffers = {
             "header": 64, "x": 4 * h, "norm": 4 * h, "q": 4 * max(pad8(c.heads * c.head_dim), h), "scratch": 4 * scratch,
             "router": 4 * c.n_experts, "expert_ids": 4 * c.top_k, "expert_weights": 4 * c.top_k, "rope": 4 * c.rotary,
-            "quant_scales": 4 * quant_groups if quant_elems else 0, "quant": quant_elems,
+            "quant_scales": 4 * self.quant_groups if self.quant_elems else 0, "quant": self.quant_elems,
         }  # fmt: skip
         self.buffers: dict[str, slice] = {}
         state = 0
         for name, n_bytes in buffers.items():
             self.buffers[name] = slice(state, state + n_bytes)
             state += n_bytes
-        per_position = 2 * (4 * c.kv_heads + k) if c.kv_q8 else 8 * k
+        per_position = 2 * {"f32": 4 * k, "f16": 2 * k, "q8": 4 * c.kv_heads + k}[c.kv]
         state += c.layers * c.max_seq * per_position
         self.state_bytes = (state + 15) // 16 * 16
-
-        def braces(values) -> str:  # type: ignore[no-untyped-def]
-            return "{ " + ", ".join(map(str, values)) + " }"
-
-        macros = {
-            "CONFIG_HASH_WORDS": braces(f"{w}u" for w in self.hash_words), "FORMAT_VERSION": 1, "KERNEL_LAYOUT": 1,
-            "IMAGE_BYTES": len(self.image), "WEIGHTS_ADDRESS": 0, "VOCAB_SIZE": c.vocab, "HIDDEN_SIZE": c.hidden,
-            "N_LAYERS": c.layers, "N_HEADS": c.heads, "N_KV_HEADS": c.kv_heads, "HEAD_DIM": c.head_dim, "MAX_SEQ": c.max_seq,
-            "N_EXPERTS": c.n_experts, "TOP_K": c.top_k, "FFN_WIDTH": c.ffn, "ROTARY_DIM": c.rotary,
-            "ROPE_ADJACENT": c.adjacent, "WINDOW": c.window, "NORM_EPS": "1e-05f",
-            "NORM_RN": f"{np.float32(1) / np.float32(c.hidden)!s}f", "ATTENTION_SCALE": f"{np.float32(c.head_dim**-0.5)!s}f",
-            "KV_Q8": c.kv_q8, "USE_F32": int("f32" in kinds), "USE_BF16": int("bf16" in kinds), "USE_F16": int("f16" in kinds),
-            "USE_Q8": int("q8" in kinds), "USE_Q8_GROUP": int("q8_group" in kinds), "USE_Q4": int("q4" in kinds),
-            **{f"MATRIX_{kind}": braces(m) for kind, m in self.matrices.items()},
-            **{f"OFFSET_{name}": value for name, value in offsets.items()},
-            "LAYER_OFFSETS": braces(map(braces, layer_rows)), "EXPERT_OFFSETS": braces(map(braces, expert_rows)),
-            "EXPERT_BYTES": block[2], "EXPERT_GATE": 0, "EXPERT_UP": block[0], "EXPERT_DOWN": block[1],
-            "QUANT_GROUPS": quant_groups, "QUANT_ELEMS": quant_elems, "STATE_BYTES": self.state_bytes, **c.extra,
-        }  # fmt: skip
-        return "".join(f"#define COLIBRI_{name} {value}\n" for name, value in macros.items())
 
 
 class Model(ctypes.Structure):
@@ -280,6 +259,12 @@ class Matrix(ctypes.Structure):
     ]
 
 
+class Gate(ctypes.Structure):
+    _fields_ = [("router", ctypes.c_uint32)] + [
+        (n, ctypes.c_void_p) for n in ("weights", "hidden", "bias", "correction")
+    ]
+
+
 class Vector(ctypes.Structure):
     _fields_ = [("values", ctypes.c_void_p), ("quant", ctypes.c_void_p), ("quant_scales", ctypes.c_void_p)]
 
@@ -299,12 +284,12 @@ def compile_library(tiny: Tiny, folder: Path, compiler: str = "gcc", *flags: str
     (folder / "model_config.h").write_text(tiny.config)
     library = folder / f"engine-{compiler}-{abs(hash(flags)):x}.so"
     subprocess.run(
-        [compiler, *flags_of(compiler), "-O2", "-mfma", *flags, "-shared", "-fPIC", f"-I{FIRMWARE / 'include'}", f"-I{folder}",
-         *map(str, engine_sources()), str(Path(__file__).with_name("host_port.c")), "-o", str(library)],
+        [compiler, *flags_of(compiler), "-O2", "-mfma", *flags, "-shared", "-fPIC", f"-I{FIRMWARE / 'include'}", f"-I{FIRMWARE}",
+         f"-I{folder}", *map(str, engine_sources()), str(Path(__file__).with_name("host_port.c")), "-o", str(library)],
         check=True,
     )  # fmt: skip
     library_handle = ctypes.CDLL(str(library), mode=os.RTLD_LOCAL | os.RTLD_NOW)
-    for name in ("colibri_exp", "colibri_silu", "colibri_fma_portable"):
+    for name in ("test_exp", "test_silu", "colibri_fma_portable", "colibri_dot_portable"):
         if hasattr(library_handle, name):
             getattr(library_handle, name).restype = ctypes.c_float
     return library_handle

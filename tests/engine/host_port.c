@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The port of the engine's tests, and calls under another floating-point control. */
+/* The port of the engine's tests, calls under another floating-point control, and the functions that are inline. */
 #include <xmmintrin.h>
+
+#include "kernels/functions.h"
 
 #include "colibri/colibri.h"
 #include "colibri/port.h"
@@ -10,6 +12,8 @@ int32_t test_forward_under(uint32_t *mxcsr, const colibri_model_t *model, colibr
                            float *logits);
 int32_t test_sample_under(uint32_t *mxcsr, float *logits, const colibri_sampling_t *sampling, colibri_rng_t *rng);
 uint32_t test_state_bytes(void);
+float test_exp(float x);
+float test_silu(float x);
 
 static const uint64_t step = 1000;
 static uint64_t cycles;
@@ -44,4 +48,14 @@ int32_t test_sample_under(uint32_t *mxcsr, float *logits, const colibri_sampling
 uint32_t test_state_bytes(void)
 {
     return (uint32_t)sizeof(colibri_state_t);
+}
+
+float test_exp(float x)
+{
+    return colibri_exp(x);
+}
+
+float test_silu(float x)
+{
+    return colibri_silu(x);
 }

@@ -57,7 +57,9 @@ def reference(tiny: Tiny, ids: list[int]) -> np.ndarray:
             q = rope(product(f"{layer}.q", n, c.attention), pos) * c.head_dim**-0.5
             k = rope(product(f"{layer}.k", n, c.attention), pos)
             v = product(f"{layer}.v", n, c.attention).reshape(-1, c.head_dim)
-            if c.kv_q8:
+            if c.kv == "f16":
+                k, v = (x.astype(np.float16).astype(float) for x in (k, v))
+            if c.kv == "q8":
                 k = np.stack([quantised(h, "q8") for h in k])
                 v = np.stack([quantised(h, "q8") for h in v])
             cache[layer].append((k, v))
@@ -92,8 +94,9 @@ def test_logits_are_close_to_float64(name: str, engine_of: Callable[..., Engine]
     engine = engine_of(name)
     expected = reference(engine.tiny, IDS)
     assert engine.forward(IDS) == 0
-    # Integer formats: an activation half-way between two int8 values may round the other way.
-    tolerance = 2e-5 if all(m[2] < 3 for m in engine.tiny.matrices.values()) else 1e-2
+    # Integer formats: an activation half-way between two int8 values may round the other way; binary16: between two of those.
+    floats = all(m[2] < 3 for m in engine.tiny.matrices.values())
+    tolerance = (2e-5 if engine.tiny.case.kv == "f32" else 1e-3) if floats else 1e-2
     assert np.abs(engine.logits - expected).max() <= tolerance * np.abs(expected).max()
 
 
@@ -161,13 +164,13 @@ def test_stage_end_slices_walk_the_stages_of_the_design(engine_of: Callable[...,
             status = engine.step([5, 6], 0, logits)
         assert ([embed] + layer * 2) * 2 + end == walked
     dense = engine_of("dense")
-    dense_layer = [*range(attn_norm, ffn_norm + 1), *range(gate, ffn_residual + 1)]
+    dense_layer = list(range(attn_norm, ffn_residual))  # there is no router stage, and the numbers have no gap
     walked = []
     status = 1
     while status == 1:
         walked.append(int(dense.header[4]))
         status = dense.step([5], 0)
-    assert [embed, *dense_layer * 2, final_norm, head] == walked
+    assert [embed, *dense_layer * 2, final_norm - 1, head - 1] == walked
 
 
 @pytest.mark.parametrize("max_macs", [1, 100, 1000])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each portable kernel against NumPy, called directly, with dimensions that are no multiple of anything."""
+"""Each portable matrix kernel against NumPy, called directly, with dimensions that are no multiple of anything."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from engine_float import F, dot8, fma, quantise, snap
+from engine_float import F, activations, dot8, fma, pointer, quantise, snap
 from engine_tiny import Matrix, Vector, aligned, encode, pad8, split
 
 # A library that holds the format, and the kernel's name.
@@ -24,10 +24,6 @@ KERNELS = {
     "q4:64": ("moe_q4", "q4"),
     "q4:128": ("moe_q4", "q4"),
 }
-
-
-def pointer(array: np.ndarray) -> ctypes.c_void_p:
-    return ctypes.c_void_p(array.ctypes.data)
 
 
 def stored(data: bytes) -> np.ndarray:
@@ -69,12 +65,6 @@ def expected_row(weights: np.ndarray, matrix: Matrix, spec: str, r: int, x: np.n
     xq, xs = quantise(x)
     total = sum(int(m[g]) * int(q[span] @ xq[span]) for g, span in enumerate(spans))
     return snap(F(total) * F(s[r] * xs))
-
-
-def activations(rng: np.random.Generator, n: int) -> np.ndarray:
-    x = rng.standard_normal(n).astype(F)
-    x[rng.random(n) < 0.1] = 0
-    return x
 
 
 def vector_of(library: ctypes.CDLL, x: np.ndarray, spec: str) -> tuple[Vector, list[np.ndarray]]:
@@ -157,36 +147,3 @@ def test_largest_int8_sums_do_not_overflow(library_of: Callable[..., ctypes.CDLL
             pointer(out), ctypes.byref(matrix), pointer(weights), ctypes.byref(vector), 0, 1
         )
         assert F(cols * 127 * 127 if dtype == "q8" else cols * 7 * 127 * 255) == out[0]
-
-
-@pytest.mark.parametrize("n", range(1, 20))
-def test_dot_axpy_absmax_and_quantise(n: int, library_of: Callable[..., ctypes.CDLL]) -> None:
-    library = library_of("moe_q8")
-    rng = np.random.default_rng(n)
-    library.colibri_dot_portable.restype = library.colibri_dot_q8_portable.restype = ctypes.c_float
-    for _ in range(20):
-        a, x, y = activations(rng, n), activations(rng, n) * F(10.0 ** rng.integers(-9, 9)), activations(rng, n)
-        assert dot8(a, x) == library.colibri_dot_portable(pointer(a), pointer(x), n)
-        library.colibri_absmax_portable.restype = ctypes.c_uint32
-        assert np.abs(x).max().view(np.uint32) == library.colibri_absmax_portable(pointer(x), n)
-        q, scale = np.full(n + 1, 55, np.int8), np.zeros(1, F)
-        library.colibri_quantise_portable(pointer(q), pointer(scale), pointer(x), n)
-        want_q, want_s = quantise(x)
-        assert (list(want_q), want_s, 55) == (list(q[:n]), scale[0], q[n])
-        used = np.array([snap(F(v) * scale[0]) for v in want_q], F)
-        assert dot8(a, used) == library.colibri_dot_q8_portable(pointer(a), pointer(q), ctypes.c_float(scale[0]), n)
-        z = np.append(y, F(99))
-        library.colibri_axpy_portable(pointer(z), ctypes.c_float(0.3), pointer(x), n)
-        assert [*(fma(F(0.3), x[i], y[i]) for i in range(n)), 99] == list(z)
-        z = np.append(y, F(99))
-        library.colibri_axpy_q8_portable(pointer(z), ctypes.c_float(0.3), pointer(q), ctypes.c_float(scale[0]), n)
-        assert [*(fma(F(0.3), used[i], y[i]) for i in range(n)), 99] == list(z)
-
-
-@pytest.mark.parametrize("amax", [0.0, 2.0**-40, np.nextafter(F(2.0**-33), F(0)), 2.0**-33, 2.0**50, 1.0])
-def test_quantise_at_its_thresholds(amax: float, library_of: Callable[..., ctypes.CDLL]) -> None:
-    x = np.array([amax, -amax, amax / 2, 0, amax / 3], F)
-    q, scale = np.zeros(5, np.int8), np.full(1, 9, F)
-    library_of("moe_q8").colibri_quantise_portable(pointer(q), pointer(scale), pointer(x), 5)
-    want_q, want_s = quantise(x)
-    assert (list(want_q), want_s) == (list(q), scale[0])

@@ -7,10 +7,12 @@ import itertools
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from engine_tiny import CASES, FIRMWARE, ROOT, Tiny, engine_sources, flags_of
+from every_axis import EveryAxis, equally_wide, every_axis
 
 CORES = {
     "RV64GC": ("riscv64-unknown-elf-", "qemu-riscv64", ["-march=rv64gc", "-mabi=lp64d", "-mcmodel=medany"]),
@@ -22,14 +24,14 @@ MARKS = ["mark_init", "mark_state", "mark_forward", "mark_end"]
 class Counter:
     """Compiles the engine's objects once for a case; links and counts for each image and prompt."""
 
-    def __init__(self, core: str, case_name: str, folder: Path) -> None:
+    def __init__(self, core: str, config: str, image: Callable[[int], bytes], folder: Path) -> None:
         self.prefix, self.qemu, self.flags = CORES[core]
         for tool in (f"{self.prefix}gcc", self.qemu):
             if shutil.which(tool) is None:
                 pytest.skip(f"{tool} is not installed")
         self.folder, self.core = folder, core
-        self.case = next(c for c in CASES if c.name == case_name)
-        (folder / "model_config.h").write_text(Tiny(self.case).config)
+        self.image = image
+        (folder / "model_config.h").write_text(config)
         self.plugin = folder / "count.so"
         source = ROOT / "sim/colibri_sim/qemu/plugin/count.c"
         subprocess.run(["gcc", "-O2", "-fPIC", "-shared", "-o", str(self.plugin), str(source)], check=True)
@@ -40,7 +42,7 @@ class Counter:
         subprocess.run([f"{self.prefix}gcc", *common, *arguments], check=True, cwd=self.folder)
 
     def __call__(self, seed: int, ids: list[int]) -> dict[str, int]:
-        (self.folder / "image.bin").write_bytes(Tiny(self.case, seed).image)
+        (self.folder / "image.bin").write_bytes(self.image(seed))
         objects = [f"{source.stem}.o" for source in engine_sources()]
         main = str(Path(__file__).with_name("count_main.c"))
         self._gcc(
@@ -77,9 +79,19 @@ class Counter:
     [("RV64GC", "moe_q8"), ("RV64GC", "moe_16"), ("RV64GC", "moe_q4"), ("Thumb-2 with FPU", "moe_q8_group")],
 )
 def test_neither_weights_nor_ids_change_the_number_of_instructions(core: str, case: str, tmp_path: Path) -> None:
-    count = Counter(core, case, tmp_path)
+    chosen = next(c for c in CASES if c.name == case)
+    count = Counter(core, Tiny(chosen).config, lambda seed: bytes(Tiny(chosen, seed).image), tmp_path)
     first = count(1, [1, 2, 3, 4, 5, 6])
     assert {first["forward"]} == {
         count(seed, ids)["forward"] for seed, ids in ((1, [30, 9, 9, 9, 0, 36]), (2, [8, 8, 1, 20, 3, 7]))
     }
     assert first["init"] <= 1000
+
+
+@pytest.mark.qemu
+@pytest.mark.parametrize("core", CORES)
+def test_no_axis_lets_the_data_change_the_number_of_instructions(core: str, tmp_path: Path) -> None:
+    every = EveryAxis("q8", equally_wide(every_axis()))
+    count = Counter(core, every.config, every.image, tmp_path)
+    counts = {count(seed, ids)["forward"] for seed, ids in ((1, [1, 2, 3, 4, 5, 6]), (2, [30, 9, 9, 9, 0, 36]))}
+    assert len(counts) == 1

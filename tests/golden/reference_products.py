@@ -17,6 +17,7 @@ import numpy.typing as npt
 from colibri.model import ModelConfig
 from colibri.quantise import Stored
 from colibri_sim.golden import TraceName, TraceRecorder
+from colibri_sim.golden.cache import KvFormat
 
 F64 = npt.NDArray[np.float64]
 Traced = npt.NDArray[Any] | None
@@ -31,7 +32,7 @@ class Products:
 
     weights   the stored tensors; the simulation uses their exact values
     integer   False: never quantise a vector (dequantised weights, float activations)
-    kv_q8     quantise the KV cache
+    kv        format of the KV cache
     golden    a trace of the golden model with all values, for the side of ties; None: round to even
     flips     elements that took the golden model's side against float64's
     rounded   elements quantised
@@ -40,7 +41,7 @@ class Products:
     config: ModelConfig
     weights: Callable[[str], Stored]
     integer: bool = True
-    kv_q8: bool = False
+    kv: KvFormat = "f32"
     golden: TraceRecorder | None = None
     flips: int = 0
     rounded: int = 0
@@ -67,13 +68,27 @@ class Products:
         return x @ self.matrix(name)[rows].T
 
     def cached(self, x: F64, traced: Traced) -> F64:
-        """Keys or values [T, heads, d] as a q8 cache reads them back."""
-        if not self.kv_q8:
+        """Keys or values [T, heads, d] as the cache reads them back."""
+        if self.kv == "f32":
             return x
+        if self.kv == "f16":
+            return self.halves(x, None if traced is None else traced.reshape(x.shape))
         flat = x.reshape(-1, x.shape[-1])
         return self.quantised(flat, x.shape[-1], None if traced is None else traced.reshape(flat.shape)).reshape(
             x.shape
         )
+
+    def halves(self, x: F64, traced: Traced) -> F64:
+        """x as it reads back from binary16."""
+        out = x.astype(np.float16).astype(np.float64)
+        self.rounded += out.size
+        if traced is not None:
+            theirs = traced.astype(np.float16).astype(np.float64)
+            step = np.spacing(np.abs(x).astype(np.float16)).astype(np.float64)
+            tie = (out != theirs) & (np.abs(x - theirs) <= (0.5 + TIE) * step)
+            self.flips += int(tie.sum())
+            out = np.where(tie, theirs, out)
+        return out
 
     def traced(self, layer: int | None, tensor: str, slot: int | None = None, tokens: Any = None, n: int = 0) -> Traced:
         """The golden model's vectors of that name: of `tokens`, or of the first n."""

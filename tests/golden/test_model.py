@@ -142,8 +142,8 @@ def test_trace_crc_is_of_little_endian_bytes() -> None:
 # --- range
 
 
-def edited(name: str, change: Callable[[Any], None], tensor: str) -> GoldenModel:
-    """The oracle with one tensor changed."""
+def changed(name: str, change: Callable[[Any], None], tensor: str) -> Callable[[str], Stored]:
+    """The oracle's weights with one tensor changed."""
 
     def read(wanted: str) -> Stored:
         stored = weights(name, "f32")(wanted)
@@ -152,7 +152,12 @@ def edited(name: str, change: Callable[[Any], None], tensor: str) -> GoldenModel
             change(stored.data)
         return stored
 
-    return GoldenModel(oracle(name).config, read)
+    return read
+
+
+def edited(name: str, change: Callable[[Any], None], tensor: str) -> GoldenModel:
+    """The oracle with one tensor changed."""
+    return GoldenModel(oracle(name).config, changed(name, change, tensor))
 
 
 def huge_row(row: int) -> Callable[[Any], None]:
@@ -208,6 +213,26 @@ def test_the_range_starts_at_two_to_the_fifty() -> None:
     value = np.float32(2.0**50)
     with pytest.raises(RangeExceeded, match="position 0: embed"):
         edited("llama", put, "embed.weight").forward([7])
+
+
+def test_a_cache_of_binary16_has_a_smaller_range() -> None:
+    """v is a multiple of one embedded token's norm: scaled to just below and just at 65520."""
+    case = oracle("llama")
+    trace = TraceRecorder(case.config, keep=None)
+    case.golden().forward([5], trace=trace)
+    v = trace.values(0)[TraceName(0, "v", None)]
+    at = int(np.argmax(np.abs(v)))
+
+    def model(limit: float, kv: KvFormat) -> GoldenModel:
+        def grown(data: Any) -> None:
+            data[at] *= np.float32(limit / abs(float(v[at])))
+
+        return GoldenModel(case.config, changed("llama", grown, "layers.0.attn.v.weight"), kv)
+
+    assert model(65510, "f16").forward([5]).logits.shape == (1, 96)
+    assert model(65530, "f32").forward([5]).logits.shape == (1, 96)
+    with pytest.raises(RangeExceeded, match="position 0: layer 0 v reaches 65520"):
+        model(65530, "f16").forward([5])
 
 
 def test_the_first_failing_position_is_named_though_a_later_one_fails_sooner() -> None:

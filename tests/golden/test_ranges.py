@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,11 +13,14 @@ from colibri.axes import Norm
 from colibri.model import ModelConfig
 from colibri.quantise import Stored
 from colibri_sim.golden import GoldenModel, RangeExceeded
+from colibri_sim.golden.cache import KvFormat
 
 from .synthetic import AXES, LATENT, attention, config, ids, router, weights
 
+KV_FORMATS: tuple[KvFormat, ...] = get_args(KvFormat)
 
-def grown(of: ModelConfig, tensor: str, largest: float) -> GoldenModel:
+
+def grown(of: ModelConfig, tensor: str, largest: float, kv: KvFormat = "f32") -> GoldenModel:
     """The model with one tensor grown so that its largest magnitude is `largest`."""
 
     def read(wanted: str) -> Stored:
@@ -25,7 +29,7 @@ def grown(of: ModelConfig, tensor: str, largest: float) -> GoldenModel:
             return stored
         return replace(stored, data=stored.data * np.float32(largest / np.abs(stored.data).max()))
 
-    return GoldenModel(of, read)
+    return GoldenModel(of, read, kv)
 
 
 HUGE = 2.0**49.9
@@ -100,6 +104,16 @@ def constant(of: ModelConfig, zeros: tuple[str, ...], equal: str, value: float) 
     return GoldenModel(of, read)
 
 
+def test_a_convolutions_gated_input_is_checked_though_its_taps_ignore_it() -> None:
+    with pytest.raises(RangeExceeded, match="layer 0 conv reaches"):
+        constant(AXES["convolution, biases"], ("conv.taps.weight",), "conv.in.bias", 2.0**27).forward(ids())
+
+
+def test_the_final_norm_is_checked() -> None:
+    with pytest.raises(RangeExceeded, match="position 0: final_norm reaches"):
+        grown(AXES["plain"], "final_norm.weight", HUGE).forward(ids())
+
+
 @pytest.mark.parametrize(
     ("of", "zeros", "equal"),
     [
@@ -162,3 +176,25 @@ def test_a_weighted_input_is_checked_before_its_block() -> None:
     of = config(ffn=router(weights="sigmoid", side="input", scale=2.0**40))
     with pytest.raises(RangeExceeded, match="layer 0 gate slot 0 reaches"):
         grown(of, "layers.0.ffn_norm.weight", 2.0**20).forward(ids())
+
+
+@pytest.mark.parametrize(
+    ("axis", "tensor", "place"),
+    [
+        ("plain", "attn.k.weight", "k_rope"),
+        ("plain", "attn.v.weight", "v"),
+        ("mixture of attention", "attn.v.weight", "v"),
+        ("latent attention", "attn.kv_a_norm.weight", "k_rope"),
+    ],
+)
+def test_a_cache_of_binary16_has_a_smaller_range(axis: str, tensor: str, place: str) -> None:
+    name = f"layers.0.{tensor}"
+    assert np.isfinite(grown(AXES[axis], name, 2.0**16).forward(ids()).logits).all()
+    with pytest.raises(RangeExceeded, match=f"layer 0 {place} reaches 65520"):
+        grown(AXES[axis], name, 2.0**16, "f16").forward(ids())
+
+
+def test_a_convolution_is_remembered_in_float32() -> None:
+    results = [grown(AXES["convolution"], "layers.0.conv.in.weight", 2.0**10, kv).forward(ids()) for kv in KV_FORMATS]
+    for other in results[1:]:
+        assert np.array_equal(results[0].logits.view(np.uint32), other.logits.view(np.uint32))

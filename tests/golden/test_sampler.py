@@ -169,7 +169,9 @@ def test_generate_ends_with_the_context() -> None:
     assert model.position == case.config.max_seq
 
 
-@pytest.mark.parametrize("wrong", [{"temperature": 0.001}, {"temperature": 200.0}, {"top_p": 0.0}, {"top_p": 1.5}])
+@pytest.mark.parametrize(
+    "wrong", [{"temperature": 0.001}, {"temperature": 200.0}, {"top_p": 0.0}, {"top_p": 1e-60}, {"top_p": 1.5}]
+)
 def test_sampling_out_of_range_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"temperature is|top_k >= 0"):
         Sampling(**wrong)  # type: ignore[arg-type]  # floats by name

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .format_layouts import LAYOUTS
+
 HEADER = (
     ("magic", "8s"), ("format_version", "I"), ("header_bytes", "I"), ("image_bytes", "Q"), ("config_hash", "16s"),
     ("kernel_layout", "I"), ("weights_crc32", "I"), ("load_address", "Q"), ("n_layers", "I"), ("n_experts", "I"),
@@ -17,7 +19,15 @@ HEADER = (
     ("directory_entries", "I"), ("dense_offset", "Q"), ("dense_bytes", "Q"), ("dense_crc32", "I"),
     ("directory_crc32", "I"), ("quant", "88s"), ("name", "20s"), ("source_sha256", "32s"), ("header_crc32", "I"),
 )  # fmt: skip
-ELEMENT_BITS = {"f32": 32, "bf16": 16, "f16": 16, "q8": 8, "q4": 4}
+IN_LAYER = (
+    "attn_norm attn.router.hidden attn.router attn.router.correction attn.q_a attn.q_a_norm attn.q attn.k attn.v attn.kv_a "
+    "attn.kv_a_norm attn.k_up attn.v_up attn.q_norm attn.k_norm attn.sinks attn.gate attn.o conv.in conv.taps conv.out "
+    "attn_post_norm ffn_norm router.hidden router router.correction shared_gate ffn ffn_post_norm"
+)
+KINDS = ("expert", "shared", "dense", "attention")
+ORDER = ("attention", "expert", "shared", "dense")
+BLOCKS = ("experts.{}", "shared", "ffn", "attn.experts.{}")
+ELEMENT_BYTES = {"f32": 4, "bf16": 2, "f16": 2}
 
 
 def up(n: int, to: int) -> int:
@@ -34,36 +44,32 @@ def f32(x: float) -> float:
 
 @dataclass
 class Block:
-    """A tensor: kind, group (0: the whole row), rows, cols, and where it is."""
+    """A tensor: kind, group (0: the whole row), rows, cols, kernel layout, and where it is."""
 
     kind: str
     group: int
     rows: int
     cols: int
+    layout: int
     offset: int = 0
 
     @property
-    def groups(self) -> int:
-        return -(-self.cols // self.group) if self.group else 1
-
-    @property
     def row_bytes(self) -> int:
-        return up(self.cols, 8) * ELEMENT_BITS[self.kind] // 8
-
-    @property
-    def scales_offset(self) -> int:
-        return up(self.rows * self.row_bytes, 16)
+        """Of a float format, whose rows are in order in every layout."""
+        return up(self.cols, 8) * ELEMENT_BYTES[self.kind]
 
     @property
     def bytes(self) -> int:
-        return self.scales_offset + self.rows * {"q8": 4 * self.groups, "q4": 4 + self.groups}.get(self.kind, 0)
+        if self.kind in ELEMENT_BYTES:
+            return up(self.rows * self.row_bytes, 16)
+        return LAYOUTS[self.layout].bytes(self.kind, self.group, self.rows, self.cols)
 
 
-def block_of(entry: dict[str, Any]) -> Block:
+def block_of(entry: dict[str, Any], layout: int) -> Block:
     kind, _, group = entry["format"].partition(":")
     default = "32" if kind == "q4" else "row"
     group = group or default
-    return Block(kind, 0 if group == "row" else int(group), *entry["shape"])
+    return Block(kind, 0 if group == "row" else int(group), *entry["shape"], layout)
 
 
 class Reader:
@@ -75,25 +81,24 @@ class Reader:
         values = struct.unpack_from("<" + "".join(code for _, code in HEADER), image)
         self.header: dict[str, Any] = dict(zip((name for name, _ in HEADER), values, strict=True))
         h = self.header
-        assert (h["magic"], h["format_version"], h["kernel_layout"]) == (b"COLIBRI\0", 1, 1)
+        assert (h["magic"], h["format_version"], h["kernel_layout"] in LAYOUTS) == (b"COLIBRI\0", 2, True)
         assert (h["image_bytes"], len(image) % 4096, h["header_bytes"] % 4096) == (len(image), 0, 0)
         assert h["header_crc32"] == zlib.crc32(image[:252])
         assert h["weights_crc32"] == zlib.crc32(image[h["header_bytes"] :])
         assert h["dense_offset"] == h["header_bytes"]
         dense_end = h["dense_offset"] + h["dense_bytes"]
         assert h["dense_crc32"] == zlib.crc32(image[h["dense_offset"] : dense_end])
-        end = h["directory_offset"] + 16 * h["directory_entries"]
+        end = h["directory_offset"] + 24 * h["directory_entries"]
         directory = image[h["directory_offset"] : end]
         assert h["directory_crc32"] == zlib.crc32(directory)
-        assert h["directory_entries"] == h["n_layers"] * max(h["n_experts"], 1)
         assert h["header_bytes"] == up(end, 4096)
         assert not any(image[end : h["header_bytes"]])
-        self.experts = list(struct.iter_unpack("<QII", directory))
-        for offset, n_bytes, crc in self.experts:
+        self.experts = list(struct.iter_unpack("<QIIHHI", directory))
+        for offset, n_bytes, crc, *_ in self.experts:
             assert offset % 16 == n_bytes % 16 == 0
             assert offset >= dense_end
             assert crc == zlib.crc32(image[offset : offset + n_bytes])
-        self.blocks = {entry["name"]: block_of(entry) for entry in self.manifest["tensors"]}
+        self.blocks = {entry["name"]: block_of(entry, h["kernel_layout"]) for entry in self.manifest["tensors"]}
         self._place()
 
     def _place(self) -> None:
@@ -101,26 +106,44 @@ class Reader:
         cursor = self.header["dense_offset"]
         for name in self.dense_order():
             cursor = self._put(name, cursor)
-        assert up(cursor, 16) == self.header["dense_offset"] + self.header["dense_bytes"]
-        for i, (offset, n_bytes, _) in enumerate(self.experts):
-            layer, index = divmod(i, max(self.header["n_experts"], 1))
-            block = f"experts.{index}" if self.header["n_experts"] else "ffn"
+        self.selftest = struct.unpack_from("<8i8I", self.image, up(cursor, 16))
+        assert up(cursor, 16) + 64 == self.header["dense_offset"] + self.header["dense_bytes"]
+        places = [(layer, KINDS.index(kind), index) for layer, kind, index in self._owned()]
+        assert places == [(layer, kind, index) for *_, layer, kind, index in self.experts]
+        for offset, n_bytes, _, layer, kind, index in self.experts:
+            block = BLOCKS[kind].format(index)
             cursor = offset
-            for matrix in ("gate", "up", "down"):
-                cursor = self._put(f"layers.{layer}.{block}.{matrix}.weight", cursor)
+            for name in self._present(f"layers.{layer}.{block}.", "gate up down" if kind != 3 else "q o"):
+                cursor = self._put(name, cursor)
             assert up(cursor, 16) == offset + n_bytes
         for entry in self.manifest["tensors"]:
             block = self.blocks[entry["name"]]
             assert (entry["offset"], entry["bytes"]) == (block.offset, block.bytes), entry["name"]
 
     def dense_order(self) -> list[str]:
-        names = ["embed.weight"]
-        in_layer = ["attn_norm", "attn.q", "attn.k", "attn.v", "attn.o", "ffn_norm"]
-        in_layer += ["router"] * (self.header["n_experts"] > 0)
+        names = self._present("", "embed")
         for layer in range(self.header["n_layers"]):
-            names += [f"layers.{layer}.{name}.weight" for name in in_layer]
-        names += ["final_norm.weight"] + ["head.weight"] * ("head.weight" in self.blocks)
-        return [*names, "rope.inv_freq"]
+            names += self._present(f"layers.{layer}.", IN_LAYER)
+        tables = [name for name in self.blocks if name.startswith(("rope.", "temperature."))]
+        tables.sort(key=lambda name: (name.startswith("temp"), "factor" in name, name))
+        return [*names, *self._present("", "final_norm head"), *tables]
+
+    def _present(self, prefix: str, names: str) -> list[str]:
+        """Of each name what there is, in the order weight, bias, itself."""
+        wanted = [f"{prefix}{name}{what}" for name in names.split() for what in (".weight", ".bias", "")]
+        return [name for name in wanted if name in self.blocks]
+
+    def _owned(self) -> list[tuple[int, str, int]]:
+        """Layer, kind and index of every block that the tensors' names speak of, in the order of section 2."""
+        found = set()
+        for name in self.blocks:
+            parts = name.split(".")
+            for kind, block in zip(KINDS, BLOCKS, strict=True):
+                at = block.removesuffix(".{}").split(".")
+                if parts[2 : 2 + len(at)] == at and len(parts) > 3 + len(at):
+                    index = int(parts[2 + len(at)]) if "experts" in at else 0
+                    found.add((int(parts[1]), ORDER.index(kind), index))
+        return [(layer, ORDER[kind], index) for layer, kind, index in sorted(found)]
 
     def _put(self, name: str, cursor: int) -> int:
         self.blocks[name].offset = up(cursor, 16)
@@ -132,19 +155,13 @@ class Reader:
         return [[self._element(b, r, c) for c in range(b.cols)] for r in range(b.rows)]
 
     def _element(self, b: Block, r: int, c: int) -> float:
-        image, row = self.image, b.offset + r * b.row_bytes
+        if b.kind not in ELEMENT_BYTES:
+            m = memoryview(self.image)[b.offset : b.offset + b.bytes]
+            q, s, multiplier = LAYOUTS[b.layout].element(m, b.kind, b.group, b.rows, b.cols, r, c)
+            return snap(f32(q * (f32(multiplier * s) if b.kind == "q4" else s)))
+        image, at = self.image, b.offset + r * b.row_bytes + c * ELEMENT_BYTES[b.kind]
         if b.kind == "f32":
-            return float(struct.unpack_from("<f", image, row + 4 * c)[0])
+            return float(struct.unpack_from("<f", image, at)[0])
         if b.kind == "bf16":
-            return float(struct.unpack("<f", b"\0\0" + image[row + 2 * c : row + 2 * c + 2])[0])
-        if b.kind == "f16":
-            return snap(float(struct.unpack_from("<e", image, row + 2 * c)[0]))
-        g = c // b.group if b.group else 0
-        scales = b.offset + b.scales_offset
-        if b.kind == "q8":
-            (s,) = struct.unpack_from("<f", image, scales + 4 * (r * b.groups + g))
-            return snap(f32(struct.unpack_from("<b", image, row + c)[0] * s))
-        (s,) = struct.unpack_from("<f", image, scales + 4 * r)
-        multiplier = image[scales + 4 * b.rows + r * b.groups + g]
-        nibble = image[row + c // 2] >> (4 * (c % 2)) & 15
-        return snap(f32((nibble - 16 if nibble > 7 else nibble) * f32(multiplier * s)))
+            return float(struct.unpack("<f", b"\0\0" + image[at : at + 2])[0])
+        return snap(float(struct.unpack_from("<e", image, at)[0]))

@@ -20,7 +20,7 @@ from colibri.image import format as image_format
 from colibri.image.hexfile import write_hex
 from colibri.image.reader import read_image, verify_image
 
-from .format_reader import Reader
+from .format_reader import BLOCKS, Reader
 from .packs import DEMO, ROOT, Packs
 
 
@@ -56,7 +56,7 @@ def test_generated_header_and_table_are_fresh() -> None:
 
 
 def experts(folder: Folder) -> list[tuple[int, int]]:
-    return [(offset, n_bytes) for offset, n_bytes, _ in Reader(folder.path).experts]
+    return [(offset, n_bytes) for offset, n_bytes, *_ in Reader(folder.path).experts]
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,8 @@ def test_experts_are_contiguous_and_every_image_is_whole_pages(packs: Packs) -> 
     for name, quant in (("mixtral_odd", "q8"), ("mixtral", "q4"), ("llama", "f32")):
         read = Reader(packs.folder(name, quant).path)
         assert len(read.image) % 4096 == 0
-        for number, (offset, n_bytes, _) in enumerate(read.experts):
-            layer, index = divmod(number, max(read.header["n_experts"], 1))
-            prefix = f"layers.{layer}." + (f"experts.{index}." if read.header["n_experts"] else "ffn.")
+        for offset, n_bytes, _, layer, kind, index in read.experts:
+            prefix = f"layers.{layer}.{BLOCKS[kind].format(index)}."
             inside = [b for name, b in read.blocks.items() if name.startswith(prefix)]
             assert len(inside) == 3
             assert offset == min(b.offset for b in inside)
@@ -107,9 +106,9 @@ def spots(folder: Folder) -> dict[str, list[int]]:
     """Bytes of each part; `expected` part of the message to each."""
     read = Reader(folder.path)
     h = read.header
-    (first, n_bytes, _), (second, _, _) = read.experts[0], read.experts[1]
-    end = h["directory_offset"] + 16 * h["directory_entries"]
-    last, last_bytes, _ = read.experts[-1]
+    (first, n_bytes, *_), (second, *_) = read.experts[0], read.experts[1]
+    end = h["directory_offset"] + 24 * h["directory_entries"]
+    last, last_bytes, *_ = read.experts[-1]
     dense_end = h["dense_offset"] + h["dense_bytes"]
     parts = {
         "header": list(range(256)),
@@ -150,7 +149,7 @@ def test_any_flipped_bit_is_found(packs: Packs) -> None:
 @pytest.mark.parametrize(
     ("part", "named"),
     [
-        ("expert directory", "the expert directory"),
+        ("expert directory", "the directory"),
         ("dense", "the dense part"),
         ("expert 0", "layer 0 expert 0"),
         ("last expert", "layer 1 expert 4"),
@@ -192,7 +191,7 @@ CASES = {
     "half an image": lambda data: bytes(data[: len(data) // 2]),
     "a byte short": lambda data: bytes(data[:-1]),
     "a byte too many": lambda data: bytes(data) + b"\0",
-    "another version": set_field("format_version", 2),
+    "another version": set_field("format_version", 3),
     "a directory past the header": set_field("directory_entries", 1 << 20),
     "a directory of 2**32 - 1 entries": set_field("directory_entries", (1 << 32) - 1),
     "a directory elsewhere": set_field("directory_offset", 264),

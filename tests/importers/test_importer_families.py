@@ -72,3 +72,28 @@ def test_a_layer_too_many_is_missing(name: str, tmp_path: Path) -> None:
     (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(CheckpointError):
         load(folder)
+
+
+@pytest.mark.parametrize(
+    "name", ["qwen2", "qwen2_moe", "qwen3_moe", "mistral_swa", "gpt_oss", "llama4", "llama4_long", "afmoe"]
+)
+def test_lists_that_a_config_leaves_out_are_those_of_the_class(name: str, tmp_path: Path) -> None:
+    # The class wrote them when it saved; published files often have none.
+    folder = tmp_path / "copy"
+    shutil.copytree(ORACLES / name, folder)
+    config = json.loads((folder / "config.json").read_text())
+    for key in ("layer_types", "no_rope_layers", "moe_layers", "mlp_only_layers"):
+        if key in config and config[key] != [0]:
+            del config[key]
+    (folder / "config.json").write_text(json.dumps(config))
+    assert load(folder).config == load(ORACLES / name).config
+
+
+def test_qwen2_moe_slides_in_every_other_of_the_first_layers(tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(ORACLES / "qwen2_moe", folder)
+    config = json.loads((folder / "config.json").read_text())
+    del config["layer_types"]
+    config |= {"use_sliding_window": True, "sliding_window": 6, "max_window_layers": 1}
+    (folder / "config.json").write_text(json.dumps(config))
+    assert [layer.mixer.window for layer in load(folder).config.layers] == [6, None]

@@ -262,6 +262,8 @@ def test_buffers_of_older_versions_are_not_weights(tmp_path: Path) -> None:
     [
         ("{}", Generation()),
         ('{"temperature": 0.5, "top_k": 40, "top_p": 0.25}', Generation(0.5, 40, 0.25)),
+        ('{"temperature": 0.5, "top_k": 40, "top_p": 0.0}', Generation(0.0, 40, 1.0)),
+        ('{"temperature": 0.5, "top_p": 1e-60}', Generation(0.0, 0, 1.0)),
         ('{"do_sample": true, "temperature": 1}', Generation()),
         ('{"do_sample": false, "temperature": 0.5}', Generation(temperature=0.0)),
         ('{"top_k": null, "top_p": null, "temperature": null, "do_sample": null}', Generation()),

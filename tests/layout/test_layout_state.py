@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from colibri.build.config_header import config_header, config_macros
+from colibri.image.kernel_layouts import LAYOUTS, PORTABLE, KernelLayout
 from colibri.image.placement import lay_out
 from colibri.layout.state_layout import state_layout
-from colibri.model import Attention, Ffn, Layer, ModelConfig, Rope, Router
+from colibri.model import ModelConfig
 from colibri.quantise import Policy
 from image.packs import DEMO, ROOT, checkpoint
+from verify.random_models import random_config
 
 INCLUDE = ["-I", str(ROOT / "firmware" / "include"), "-I", str(ROOT / "firmware")]
 PROBE = """
@@ -25,9 +27,21 @@ PROBE = """
 int main(void)
 {
     colibri_state_t *s = 0;
-    size_t kv = sizeof s->k + sizeof s->v;
-#if COLIBRI_KV_Q8
-    kv += sizeof s->k_scale + sizeof s->v_scale;
+    size_t kv = 0;
+#if COLIBRI_CACHE_K > 0
+    kv += sizeof s->k;
+#endif
+#if COLIBRI_CACHE_V > 0
+    kv += sizeof s->v;
+#endif
+#if COLIBRI_KV_Q8 && COLIBRI_CACHE_K > 0
+    kv += sizeof s->k_scale;
+#endif
+#if COLIBRI_KV_Q8 && COLIBRI_CACHE_V > 0
+    kv += sizeof s->v_scale;
+#endif
+#if COLIBRI_CACHE_CONV > 0
+    kv += sizeof s->conv;
 #endif
     printf("%zu %zu\\n", sizeof *s, kv);
     return 0;
@@ -35,16 +49,18 @@ int main(void)
 """
 
 
-def header(config: ModelConfig, quant: str, kv: Any) -> tuple[str, int, int]:
+def header(config: ModelConfig, quant: str, kv: Any, kernels: KernelLayout = PORTABLE) -> tuple[str, int, int]:
     """model_config.h, and the plan's bytes of state and of KV cache."""
     policy = Policy.parse(quant).resolve(config)
-    state = state_layout(config, policy, kv)
-    macros = config_macros(config, policy, lay_out(config, policy, 64), state, kv)
+    state = state_layout(config, policy, kv, kernels)
+    macros = config_macros(config, lay_out(config, policy, 64, kernels), state, kv)
     return config_header(macros, title="test", weights_address=0, prefix=None), state.bytes, state.kv_bytes
 
 
-@pytest.mark.parametrize("kv", ["f32", "q8"])
-@pytest.mark.parametrize("name", ["mixtral", "mixtral_odd", "llama", "mistral_swa", "mixtral_long", DEMO])
+@pytest.mark.parametrize("kv", ["f32", "f16", "q8"])
+@pytest.mark.parametrize(
+    "name", ["mixtral_odd", "llama", "gpt_oss", "jetmoe", "deepseek_v3", "lfm2_moe", "llama4", DEMO]
+)
 def test_sizeof_is_what_was_planned(tmp_path: Path, name: str, kv: str) -> None:
     for number, quant in enumerate(("f32", "q8", "q8:32", "q4", "default=f32,head=q8:64")):
         folder = tmp_path / str(number)
@@ -58,26 +74,6 @@ def test_sizeof_is_what_was_planned(tmp_path: Path, name: str, kv: str) -> None:
         assert [int(word) for word in said] == [total, cached]
 
 
-def drawn(rng: random.Random) -> ModelConfig:
-    """A configuration with no convenient number in it."""
-    kv_heads = rng.randint(1, 3)
-    head_dim = rng.choice([1, 2, 3, 5, 8, 12, 17, 32])
-    pairs = rng.randint(0 if head_dim < 2 else 1, head_dim // 2)
-    attention = Attention(kv_heads * rng.randint(1, 3), kv_heads, head_dim, 0.5, Rope("half", (1.0,) * pairs))
-    experts = rng.choice([0, 1, 2, 5])
-    router = Router(experts, rng.randint(1, experts)) if experts else None
-    layer = Layer(attention, Ffn(rng.randint(1, 150), router=router))
-    return ModelConfig(
-        family="test",
-        vocab_size=rng.randint(1, 300),
-        hidden_size=rng.randint(1, 150),
-        max_seq=rng.choice([1, 7, 33, 500]),
-        norm_eps=1e-5,
-        tied_head=rng.random() < 0.3,
-        layers=(layer,) * rng.randint(1, 3),
-    )
-
-
 def accepted(folder: Path, text: str) -> bool:
     """Whether the engine's own static assertion holds."""
     (folder / "model_config.h").write_text(text)
@@ -89,11 +85,12 @@ def accepted(folder: Path, text: str) -> bool:
 def test_the_engine_agrees_about_odd_configurations(tmp_path: Path) -> None:
     rng = random.Random(3)
     for _ in range(40):
-        config = drawn(rng)
+        config = random_config(rng)
         quant = rng.choice(["f32", "bf16", "q8", "q8:32", "q4", "q4:row", "default=f16,experts=q8:128,dense=q8:32"])
-        kv = rng.choice(["f32", "q8"])
-        text, total, _ = header(config, quant, kv)
-        assert accepted(tmp_path, text), (config, quant, kv)
+        kv = rng.choice(["f32", "f16", "q8"])
+        kernels = rng.choice(LAYOUTS)
+        text, total, _ = header(config, quant, kv, kernels)
+        assert accepted(tmp_path, text), (config, quant, kv, kernels.name)
         wrong = text.replace(f"COLIBRI_STATE_BYTES {total}u", f"COLIBRI_STATE_BYTES {total + 16}u")
         assert wrong != text
     assert not accepted(tmp_path, wrong)

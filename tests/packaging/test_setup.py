@@ -63,6 +63,7 @@ case "$*" in
         qemu-system-misc) command=qemu-system-riscv64 ;;
         python3-venv) touch "$STUBS/has-ensurepip" && continue ;;
         qemu-user) command=qemu-x86_64 ;;
+        llvm-19) command=llvm-mca-19 ;;
         libc6-dev) touch "$STUBS/has-libc-headers" && continue ;;
         qemu-system-arm | clang-19 | gcc | g++) command=$package ;;
         *) continue ;;
@@ -74,7 +75,7 @@ esac
 """
 
 PROGRAMS = (
-    *("arm-none-eabi-gcc", "qemu-system-arm", "clang-19", "qemu-x86_64", "g++"),
+    *("arm-none-eabi-gcc", "qemu-system-arm", "clang-19", "llvm-mca-19", "qemu-x86_64", "g++"),
     *("riscv64-unknown-elf-gcc", "qemu-system-riscv64", "aarch64-linux-gnu-gcc"),
 )
 GCC = '[ -e "$STUBS/has-libc-headers" ]'
@@ -82,7 +83,7 @@ GCC = '[ -e "$STUBS/has-libc-headers" ]'
 DEMO_LINE = "apt-get install -y --no-install-recommends gcc-arm-none-eabi qemu-system-arm python3-venv"
 TEST_LINE = (
     "apt-get install -y --no-install-recommends"
-    " gcc-arm-none-eabi qemu-system-arm gcc g++ clang-19 qemu-user"
+    " gcc-arm-none-eabi qemu-system-arm gcc g++ clang-19 llvm-19 qemu-user"
     " gcc-riscv64-unknown-elf qemu-system-misc gcc-aarch64-linux-gnu libc6-dev python3-venv"
 )
 

@@ -116,7 +116,7 @@ HEADERS = (
         ("engine/x.c", "#include <math.h>", "includes the system's math.h"),
         ("engine/x.c", '#include "model_config.h"', "includes model_config.h"),
         ("engine/x.c", "#if defined(__ARM_FEATURE_FMA)", "knows an instruction set: __ARM_FEATURE_FMA"),
-        ("engine/x.c", "size_t a = colibri_expert_offsets[0][1];", "uses colibri_expert_offsets"),
+        ("engine/x.c", "size_t a = COLIBRI_LAYER_BLOCKS_AT(0);", "uses COLIBRI_LAYER_BLOCKS_AT"),
         ("engine/x.c", "float f(void) { return colibri_port_cycles(); }", "uses colibri_port_cycles"),
         ("engine/x.c", "double d;", "uses double"),
         ("engine/x.c", "void *p = malloc (3);", "uses malloc ("),

@@ -14,8 +14,9 @@ from tokenizers import Tokenizer
 from colibri.text import sentencepiece as tokenizer_model
 from colibri.text import tokenizer_json
 from colibri.text.tables import tables_of
-from text.device_tokenizer import AROUND, DeviceTokenizer, compile_library
-from text.samples import CORPUS, KINDS, random_text
+
+from .device_tokenizer import AROUND, DeviceTokenizer, compile_library
+from .samples import CORPUS, KINDS, random_text
 
 N_TEXTS = 900
 SHIPPED = sorted((Path(__file__).resolve().parents[2] / "weights").glob("*/tokenizer.json"))
@@ -81,7 +82,13 @@ def test_device_gives_the_ids_and_the_text_of_sentencepiece(kind: str, fallback:
     rng = random.Random(kind)
     for _ in range(N_TEXTS):
         text = random_text(rng)
-        for special in ("<s>", "</s>", "<unk>", "\x00", "<0x41>"):  # where the two packages differ: we follow tokenizers
+        for special in (
+            "<s>",
+            "</s>",
+            "<unk>",
+            "\x00",
+            "<0x41>",
+        ):  # where the two packages differ: we follow tokenizers
             text = text.replace(special, "")
         ids = [reference.bos_id(), *reference.encode(text)]
         assert device.encode(text) == ids, repr(text)

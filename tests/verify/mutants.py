@@ -25,7 +25,7 @@ from colibri.folder import Folder
 from colibri.quantise import Stored
 from colibri_sim.golden import GoldenModel
 from colibri_sim.golden.trace import TraceRecorder
-from colibri_sim.verify import Difference, Verdict, verify
+from colibri_sim.verify import Difference, Tensors, Verdict, verify
 
 Edits = dict[str, tuple[str, str]]
 """Firmware file -> (text that must be there once or more, its replacement)."""
@@ -33,11 +33,14 @@ Edits = dict[str, tuple[str, str]]
 
 def verdict(folder: Folder, elf: Path) -> Verdict:
     """What `colibri verify` finds out, from an ELF that was built already."""
+    return verdict_with(folder, elf, golden_tensors(folder))
+
+
+def verdict_with(folder: Folder, elf: Path, tensors: Tensors | None) -> Verdict:
+    """The same with another source of the tensors at a difference."""
     board = board_of(folder)
     limit = targets.timeout_for(folder, 2 * targets.vectors_positions(folder), None)
-    return verify(
-        lambda request: targets.frames(folder, board, elf, request, limit), folder.vectors(), golden_tensors(folder)
-    )
+    return verify(lambda request: targets.frames(folder, board, elf, request, limit), folder.vectors(), tensors)
 
 
 def patched_build(
@@ -49,6 +52,7 @@ def patched_build(
     app: Path | None = None,
     toolchain: Literal["gcc", "llvm"] = "gcc",
     opt: OptLevel = "1",
+    simulator: bool = True,
 ) -> Path:
     """Build `verify` from a copy of firmware/ with some text replaced; returns the ELF.
 
@@ -76,9 +80,8 @@ def patched_build(
         mock.patch("colibri.build.firmware.data_path", path_of),
         mock.patch("colibri.boards.load.data_path", path_of),
     ):
-        return (
-            build(folder, board_of(folder), BuildOptions(app="verify", toolchain=toolchain, opt=opt)) / "firmware.elf"
-        )
+        options = BuildOptions(app="verify", toolchain=toolchain, opt=opt, simulator=simulator)
+        return build(folder, board_of(folder), options) / "firmware.elf"
 
 
 @contextlib.contextmanager
@@ -149,11 +152,11 @@ def resealed(image: bytearray) -> bytes:
 
     header, dense, dense_bytes = number("I", 12), number("Q", 88), number("Q", 96)
     directory, entries = number("I", 80), number("I", 84)
-    for at in range(directory, directory + 16 * entries, 16):
+    for at in range(directory, directory + 24 * entries, 24):
         offset, n_bytes = number("Q", at), number("I", at + 8)
         struct.pack_into("<I", image, at + 12, zlib.crc32(image[offset : offset + n_bytes]))
     struct.pack_into("<I", image, 44, zlib.crc32(image[header:]))
     struct.pack_into("<I", image, 104, zlib.crc32(image[dense : dense + dense_bytes]))
-    struct.pack_into("<I", image, 108, zlib.crc32(image[directory : directory + 16 * entries]))
+    struct.pack_into("<I", image, 108, zlib.crc32(image[directory : directory + 24 * entries]))
     struct.pack_into("<I", image, 252, zlib.crc32(image[:252]))
     return bytes(image)

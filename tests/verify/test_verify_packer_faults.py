@@ -142,7 +142,7 @@ def test_two_tensors_at_each_others_place(packs: Packs, monkeypatch: pytest.Monk
     assert verdict(folder, packs.built(folder) / "firmware.elf").first_difference == expected
 
 
-def test_two_whole_experts_exchanged_in_the_offset_table(packs: Packs, tmp_path: Path) -> None:
+def test_experts_of_a_layer_counted_from_the_second(packs: Packs, tmp_path: Path) -> None:
     """model_config.h of another order than the image: what the engine is compiled with is wrong, the image right."""
     from colibri.build.firmware import BuildOptions, build
     from colibri.cli.workflow import board_of
@@ -150,15 +150,16 @@ def test_two_whole_experts_exchanged_in_the_offset_table(packs: Packs, tmp_path:
     folder = packs.private(packs.folder("mixtral", "q8"))
     path = folder.path / "model_config.h"
     lines = path.read_text().splitlines()
-    at = next(i for i, line in enumerate(lines) if "COLIBRI_EXPERT_OFFSETS" in line)
-    first, second = lines[at].split("{ ")[2].split(", ")[:2]
-    lines[at] = lines[at].replace(first, "@", 1).replace(second, first, 1).replace("@", second, 1)
+    at = next(i for i, line in enumerate(lines) if "COLIBRI_LAYER_BLOCKS_AT" in line)
+    stride = next(line.split(", ")[1].rstrip("u)") for line in lines if "COLIBRI_KIND_EXPERT_STRIDE" in line)
+    lines[at] = f"{lines[at][:-1]} + ((i) == 0 ? {stride}u : 0u))"
     path.write_text("\n".join(lines) + "\n")
 
     def change(read: Callable[[str], Stored], name: str) -> Stored:
-        for a, b in ((".0.", ".1."), (".1.", ".0.")):
-            if name.startswith(f"layers.0.experts{a}"):
-                return read(name.replace(f"experts{a}", f"experts{b}"))
+        if name.startswith("layers.0.experts."):
+            index = int(name.split(".")[3])
+            other = f"layers.0.experts.{index + 1}." if index < 3 else "layers.1.experts.0."
+            return read(name.replace(f"layers.0.experts.{index}.", other))
         return read(name)
 
     elf = build(folder, board_of(folder), BuildOptions(app="verify")) / "firmware.elf"

@@ -44,3 +44,21 @@ def test_an_engine_that_does_not_check_differs(packs: Packs, folder: Folder, tmp
     found = verdict(folder, patched_build(packs.private(folder), edits, tmp_path)).first_difference
     assert found is not None
     assert found.tensor == "status"
+
+
+def test_a_cache_of_binary16_has_a_smaller_range(packs: Packs, tmp_path: Path) -> None:
+    """Values that only an f16 cache cannot hold end the step there, and an engine with the other limit differs."""
+
+    def grow(tensors: dict[str, Any]) -> None:
+        tensors["model.layers.1.self_attn.v_proj.weight"] *= np.float32(2.0**20)
+
+    source = packs.doctored("mixtral", grow)
+    wide, narrow = (packs.pack(source, settings("f32", kv=kv)) for kv in ("f32", "f16"))
+    assert wide.vectors()["prompts"][0].get("range_at") is None
+    assert narrow.vectors()["prompts"][0]["range_at"] is not None
+    for folder in (wide, narrow):
+        assert verdict(folder, packs.built(folder) / "firmware.elf").bit_exact
+    edits = {"engine/cache.c": ("0x477ff000u", "COLIBRI_RANGE_BITS")}
+    found = verdict(narrow, patched_build(packs.private(narrow), edits, tmp_path)).first_difference
+    assert found is not None
+    assert found.tensor == "status"

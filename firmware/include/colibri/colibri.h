@@ -12,7 +12,8 @@
  *
  *  * The caller allocates everything: the model (a few words), the state (COLIBRI_STATE_BYTES, 16-byte aligned) and the logits
  *    (COLIBRI_VOCAB_SIZE floats). Nothing needs to be closed. The image is only read, and MUST stay where it is.
- *  * All arguments are checked before anything is written. On an error nothing has changed, except COLIBRI_ERR_RANGE.
+ *  * All arguments are checked before anything is written. On an error nothing has changed, except COLIBRI_ERR_RANGE and
+ *    COLIBRI_ERR_SELFTEST.
  *    status.h has a sentence for each status.
  *  * A pointer may be NULL only where its description says so: otherwise COLIBRI_ERR_NULL. It MUST point to as many readable or
  *    writable elements as described; nothing else is read or written, and no two arguments of a call may overlap.
@@ -119,6 +120,18 @@ COLIBRI_RESULT colibri_status colibri_forward(const colibri_model_t *model, coli
 COLIBRI_RESULT colibri_status colibri_step(const colibri_model_t *model, colibri_state_t *state, const int32_t *input_ids,
                                            int32_t seq_len, float *logits, uint32_t max_macs);
 
+/* Replay the image's vector, up to 8 tokens: whether this core computes the golden model's bits. For power-on.
+ *
+ * Shapes     logits (COLIBRI_VOCAB_SIZE): scratch.
+ * Returns    COLIBRI_OK where every logit of every position has the golden model's bits, else COLIBRI_ERR_SELFTEST.
+ * Writes     *state, of any content before, and after a valid call an empty sequence, whatever the result; logits, which then hold
+ *            nothing of use.
+ * Finds      a fault of the core, of the compiler, of the RAM in use or of a weight in use. Experts that the router does not
+ *            choose and rows of other tokens are not read: the CRC of colibri_init or colibri_scrub is for those.
+ * COST       8 calls of colibri_forward and 2 of colibri_state_init. Takes no flash in a program that does not call it.
+ */
+COLIBRI_RESULT colibri_status colibri_selftest(const colibri_model_t *model, colibri_state_t *state, float *logits);
+
 /* ---- Sampling ---- */
 
 /* PCG32 (XSH RR 64/32). */
@@ -129,7 +142,7 @@ typedef struct colibri_rng {
 typedef struct colibri_sampling {
     float temperature; /* 0: the largest logit, ties to the lower id; otherwise 2**-7 to 2**7 */
     int32_t top_k;     /* 0: off; otherwise only the top_k most likely tokens */
-    float top_p;       /* 0 to 1; 1: off */
+    float top_p;       /* above 0, to 1; 1: off */
 } colibri_sampling_t;
 
 COLIBRI_RESULT colibri_status colibri_rng_seed(colibri_rng_t *rng, uint64_t seed);

@@ -19,11 +19,6 @@
  * models link into one program; source code keeps the colibri_ names. Default: not defined. Costs nothing. Usually in
  * model_config.h (pack --name). The port's functions (port.h) are shared and keep their names. */
 
-/* COLIBRI_PORTABLE_KERNELS: 0 or 1. 1: the portable kernels even where faster ones exist. Default 0. Costs speed. */
-#ifndef COLIBRI_PORTABLE_KERNELS
-#define COLIBRI_PORTABLE_KERNELS 0
-#endif
-
 /* COLIBRI_SOFT_FMA: 0 or 1. 1: the integer fma and square root even where the core has the instructions. Default 0. Costs
  * roughly 100 instructions a float multiply-accumulate; for tests. */
 #ifndef COLIBRI_SOFT_FMA
@@ -51,9 +46,6 @@
 #error "colibri: FLT_EVAL_METHOD is not 0, float would be computed wider; on x86 use -mfpmath=sse, elsewhere -std=c11"
 #endif
 
-#if COLIBRI_PORTABLE_KERNELS != 0 && COLIBRI_PORTABLE_KERNELS != 1
-#error "colibri: COLIBRI_PORTABLE_KERNELS must be 0 or 1"
-#endif
 #if COLIBRI_SOFT_FMA != 0 && COLIBRI_SOFT_FMA != 1
 #error "colibri: COLIBRI_SOFT_FMA must be 0 or 1"
 #endif
@@ -61,23 +53,23 @@
 #error "colibri: COLIBRI_STATUS_NAMES must be 0 or 1"
 #endif
 
-#if !defined(COLIBRI_STATE_BYTES) || !defined(COLIBRI_CONFIG_HASH_WORDS) || !defined(COLIBRI_LAYER_OFFSETS)
+#if !defined(COLIBRI_STATE_BYTES) || !defined(COLIBRI_CONFIG_HASH_WORDS) || !defined(COLIBRI_MATRICES)
 #error "colibri: model_config.h is incomplete; write it again with colibri pack"
 #endif
-#if COLIBRI_FORMAT_VERSION != 1
-#error "colibri: COLIBRI_FORMAT_VERSION is not 1, the version this engine reads; pack and build with the same release"
+#if COLIBRI_FORMAT_VERSION != 2
+#error "colibri: COLIBRI_FORMAT_VERSION is not 2, the version this engine reads; pack and build with the same release"
+#endif
+#if COLIBRI_QUANT_BYTES < 0 || COLIBRI_QUANT_BYTES % 4 != 0
+#error "colibri: COLIBRI_QUANT_BYTES must be a multiple of 4, 0 where no matrix is of an integer format"
 #endif
 #if COLIBRI_VOCAB_SIZE < 1 || COLIBRI_VOCAB_SIZE > 16777216
 #error "colibri: COLIBRI_VOCAB_SIZE must be 1 to 2**24"
 #endif
-#if COLIBRI_HIDDEN_SIZE < 1 || COLIBRI_HIDDEN_SIZE > 65536 || COLIBRI_FFN_WIDTH < 1 || COLIBRI_FFN_WIDTH > 65536
-#error "colibri: COLIBRI_HIDDEN_SIZE and COLIBRI_FFN_WIDTH must be 1 to 65536: an int8 dot product fills an int32 there"
+#if COLIBRI_HIDDEN_SIZE < 1 || COLIBRI_HIDDEN_SIZE > 65536 || COLIBRI_MAX_WIDTH < 1 || COLIBRI_MAX_WIDTH > 65536
+#error "colibri: COLIBRI_HIDDEN_SIZE and COLIBRI_MAX_WIDTH must be 1 to 65536: an int8 dot product fills an int32 there"
 #endif
-#if COLIBRI_N_HEADS < 1 || COLIBRI_N_KV_HEADS < 1 || COLIBRI_N_HEADS % COLIBRI_N_KV_HEADS != 0
-#error "colibri: COLIBRI_N_HEADS must be a multiple of COLIBRI_N_KV_HEADS"
-#endif
-#if COLIBRI_HEAD_DIM < 1 || COLIBRI_N_HEADS * COLIBRI_HEAD_DIM > 65536
-#error "colibri: COLIBRI_N_HEADS * COLIBRI_HEAD_DIM must be 1 to 65536"
+#if COLIBRI_MAX_Q < 0 || COLIBRI_MAX_Q > 65536
+#error "colibri: COLIBRI_MAX_Q must be 0 to 65536, for the same reason"
 #endif
 #if COLIBRI_MAX_SEQ < 1 || COLIBRI_MAX_SEQ > 1048576
 #error "colibri: COLIBRI_MAX_SEQ must be 1 to 2**20: the range of the rotary functions"
@@ -85,17 +77,14 @@
 #if COLIBRI_N_LAYERS < 1 || COLIBRI_N_LAYERS > 1024
 #error "colibri: COLIBRI_N_LAYERS must be 1 to 1024"
 #endif
-#if COLIBRI_N_EXPERTS < 0 || COLIBRI_N_EXPERTS > 65536
-#error "colibri: COLIBRI_N_EXPERTS must be 0 (dense) to 65536"
+#if COLIBRI_MAX_EXPERTS < 0 || COLIBRI_MAX_EXPERTS > 65536
+#error "colibri: COLIBRI_MAX_EXPERTS must be 0 (dense) to 65536"
 #endif
-#if COLIBRI_N_EXPERTS > 0 && (COLIBRI_TOP_K < 1 || COLIBRI_TOP_K > COLIBRI_N_EXPERTS)
-#error "colibri: COLIBRI_TOP_K must be 1 to COLIBRI_N_EXPERTS"
+#if COLIBRI_MAX_EXPERTS > 0 && (COLIBRI_MAX_TOP_K < 1 || COLIBRI_MAX_TOP_K > COLIBRI_MAX_EXPERTS)
+#error "colibri: COLIBRI_MAX_TOP_K must be 1 to COLIBRI_MAX_EXPERTS"
 #endif
-#if COLIBRI_ROTARY_DIM < 0 || COLIBRI_ROTARY_DIM % 2 != 0 || COLIBRI_ROTARY_DIM > COLIBRI_HEAD_DIM
-#error "colibri: COLIBRI_ROTARY_DIM must be even, 0 to COLIBRI_HEAD_DIM"
-#endif
-#if COLIBRI_WINDOW < 0
-#error "colibri: COLIBRI_WINDOW must be 0 (none) or the number of positions"
+#if COLIBRI_KV_F16 + COLIBRI_KV_Q8 > 1
+#error "colibri: at most one of COLIBRI_KV_F16 and COLIBRI_KV_Q8 may be 1: a model has one KV cache"
 #endif
 
 /* ---- Derived ---- */
@@ -108,24 +97,11 @@
 #define COLIBRI_PAD8(n) (((n) + 7) / 8 * 8)
 #define COLIBRI_MAX(a, b) ((a) > (b) ? (a) : (b))
 
-#define COLIBRI_Q_ELEMS (COLIBRI_N_HEADS * COLIBRI_HEAD_DIM)
-#define COLIBRI_KV_ELEMS (COLIBRI_N_KV_HEADS * COLIBRI_HEAD_DIM)
 #define COLIBRI_HIDDEN_PAD COLIBRI_PAD8(COLIBRI_HIDDEN_SIZE)
-#define COLIBRI_Q_PAD COLIBRI_PAD8(COLIBRI_Q_ELEMS)
-#define COLIBRI_KV_PAD COLIBRI_PAD8(COLIBRI_KV_ELEMS)
-#define COLIBRI_FFN_PAD COLIBRI_PAD8(COLIBRI_FFN_WIDTH)
-#define COLIBRI_SCRATCH_ELEMS                                                                                                     \
-    COLIBRI_PAD8(COLIBRI_MAX(COLIBRI_MAX_SEQ,                                                                                     \
-                             COLIBRI_MAX(COLIBRI_FFN_PAD + COLIBRI_MAX(COLIBRI_FFN_PAD, COLIBRI_HIDDEN_PAD), 2 * COLIBRI_KV_PAD)))
+#define COLIBRI_WIDTH_PAD COLIBRI_PAD8(COLIBRI_MAX_WIDTH)
 
-/* Feed-forward blocks a layer runs for one token, and holds: 1 and 1 where it is dense. */
-#if COLIBRI_N_EXPERTS > 0
-#define COLIBRI_N_SLOTS COLIBRI_TOP_K
-#define COLIBRI_N_BLOCKS COLIBRI_N_EXPERTS
-#else
-#define COLIBRI_N_SLOTS 1
-#define COLIBRI_N_BLOCKS 1
-#endif
+/* The KV cache's format: one of COLIBRI_KV_F32, _F16 and _Q8 is 1. */
+#define COLIBRI_KV_F32 (!COLIBRI_KV_F16 && !COLIBRI_KV_Q8)
 
 #if defined(__cplusplus)
 #define COLIBRI_STATIC_ASSERT(condition, message) static_assert(condition, message)

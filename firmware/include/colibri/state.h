@@ -9,28 +9,78 @@
 
 #include "colibri/config.h"
 
-/* The stages of one token, in order (docs/DESIGN.md, section 3). */
+/* The stages of one token, in order (docs/DESIGN.md, section 3): those that any layer of this model has. */
 enum {
     COLIBRI_STAGE_EMBED,
     COLIBRI_STAGE_ATTN_NORM,
+#if COLIBRI_HAS_MIXTURE
+#if COLIBRI_HAS_ROUTER_HIDDEN
+    COLIBRI_STAGE_ATTN_ROUTER_HIDDEN,
+#endif
+    COLIBRI_STAGE_ATTN_ROUTER,
+#endif
+#if COLIBRI_HAS_Q_RANK
+    COLIBRI_STAGE_Q_A,
+#endif
+#if COLIBRI_HAS_ATTENTION || COLIBRI_HAS_LATENT
     COLIBRI_STAGE_Q,
-    COLIBRI_STAGE_K,
+    COLIBRI_STAGE_K, /* latent attention: kv_a */
+#endif
+#if COLIBRI_HAS_ATTENTION
     COLIBRI_STAGE_V,
+#endif
+#if COLIBRI_HAS_ATTENTION || COLIBRI_HAS_LATENT
     COLIBRI_STAGE_ROPE,
+#endif
+#if COLIBRI_HAS_LATENT
+    COLIBRI_STAGE_K_UP,
+#endif
+#if COLIBRI_HAS_ATTENTION || COLIBRI_HAS_LATENT
     COLIBRI_STAGE_ATTENTION,
-    COLIBRI_STAGE_O,
+#endif
+#if COLIBRI_HAS_LATENT
+    COLIBRI_STAGE_V_UP,
+#endif
+#if COLIBRI_HAS_ATTN_GATE
+    COLIBRI_STAGE_ATTN_GATE,
+#endif
+#if COLIBRI_HAS_CONVOLUTION
+    COLIBRI_STAGE_CONV_IN,
+    COLIBRI_STAGE_CONV,
+#endif
+    COLIBRI_STAGE_O, /* every mixer's output projection */
+#if COLIBRI_HAS_ATTN_POST_NORM
+    COLIBRI_STAGE_ATTN_POST_NORM,
+#endif
     COLIBRI_STAGE_ATTN_RESIDUAL,
     COLIBRI_STAGE_FFN_NORM,
-    COLIBRI_STAGE_ROUTER, /* skipped where the block is dense */
+#if COLIBRI_HAS_EXPERTS
+#if COLIBRI_HAS_ROUTER_HIDDEN
+    COLIBRI_STAGE_ROUTER_HIDDEN,
+#endif
+    COLIBRI_STAGE_ROUTER,
+#endif
+#if COLIBRI_HAS_GATE
     COLIBRI_STAGE_GATE,
+#endif
     COLIBRI_STAGE_UP,
     COLIBRI_STAGE_ACT,
     COLIBRI_STAGE_DOWN,
+#if COLIBRI_HAS_FFN_POST_NORM
+    COLIBRI_STAGE_FFN_POST_NORM,
+#endif
     COLIBRI_STAGE_FFN_RESIDUAL,
     COLIBRI_STAGE_FINAL_NORM, /* only for the last token of a call with logits */
     COLIBRI_STAGE_HEAD,
     COLIBRI_N_STAGES
 };
+
+/* The first stage of a feed-forward block. */
+#if COLIBRI_HAS_GATE
+#define COLIBRI_STAGE_BLOCK COLIBRI_STAGE_GATE
+#else
+#define COLIBRI_STAGE_BLOCK COLIBRI_STAGE_UP
+#endif
 
 /* 64 bytes. Between two calls of colibri_step the next unit of work is `unit` of `stage`, in `layer`, of the expert in `slot`. */
 typedef struct colibri_state_header {
@@ -48,44 +98,109 @@ typedef struct colibri_state_header {
     uint32_t reserved[5];
 } colibri_state_header_t;
 
+#if COLIBRI_KV_Q8
+typedef int8_t colibri_kv_element_t;
+#elif COLIBRI_KV_F16
+typedef uint16_t colibri_kv_element_t; /* binary16 */
+#else
+typedef float colibri_kv_element_t;
+#endif
+
+/* ALIAS: `scratch` holds one of these after the other; each is at an offset below. */
+#define COLIBRI_SCRATCH_K 0
+#define COLIBRI_SCRATCH_V COLIBRI_PAD8(COLIBRI_MAX_KV)
+#define COLIBRI_SCRATCH_SCORES 0
+#define COLIBRI_SCRATCH_ATTN_GATE 0
+#define COLIBRI_SCRATCH_GATE 0 /* then h, in place */
+#define COLIBRI_SCRATCH_UP COLIBRI_WIDTH_PAD
+#define COLIBRI_SCRATCH_INPUT (2 * COLIBRI_WIDTH_PAD) /* a block's weighted input */
+/* Output of the mixer, or of a block. */
+#if COLIBRI_HAS_MIXTURE
+#define COLIBRI_SCRATCH_SUM 0 /* of a mixture of attention */
+#define COLIBRI_SCRATCH_OUT COLIBRI_MAX(COLIBRI_WIDTH_PAD, COLIBRI_HIDDEN_PAD)
+#define COLIBRI_SCRATCH_HEADS (COLIBRI_SCRATCH_OUT + COLIBRI_HIDDEN_PAD) /* of one slot */
+#else
+#define COLIBRI_SCRATCH_OUT COLIBRI_WIDTH_PAD
+#endif
+/* Of a router: the hidden layer, the scores, the selection values. */
+#define COLIBRI_SCRATCH_ROUTER_HIDDEN 0
+#define COLIBRI_SCRATCH_ROUTER_SCORES COLIBRI_PAD8(COLIBRI_MAX_EXPERTS)
+#define COLIBRI_SCRATCH_ROUTER_CHOICE (2 * COLIBRI_PAD8(COLIBRI_MAX_EXPERTS))
+/* Of latent attention: the query's latent, the queries, the latent and rotary key, and one head's input; then one head's, and u. */
+#define COLIBRI_SCRATCH_Q_A 0
+#define COLIBRI_SCRATCH_LATENT_Q COLIBRI_PAD8(COLIBRI_MAX_Q_RANK)
+#define COLIBRI_SCRATCH_LATENT (COLIBRI_SCRATCH_LATENT_Q + COLIBRI_PAD8(COLIBRI_MAX_LATENT_Q))
+#define COLIBRI_SCRATCH_NOPE (COLIBRI_SCRATCH_LATENT + COLIBRI_PAD8(COLIBRI_MAX_LATENT))
+#define COLIBRI_SCRATCH_V_UP COLIBRI_PAD8(COLIBRI_MAX_KV_RANK)
+#define COLIBRI_SCRATCH_CONV 0 /* b, c, u */
+
+/* Its size: that of the largest. */
+typedef union colibri_scratch_uses {
+    float block[COLIBRI_SCRATCH_UP + COLIBRI_WIDTH_PAD];
+    float out[COLIBRI_SCRATCH_OUT + COLIBRI_HIDDEN_PAD];
+#if COLIBRI_HAS_SIDE_INPUT
+    float input[COLIBRI_SCRATCH_INPUT + COLIBRI_HIDDEN_PAD];
+#endif
+#if COLIBRI_HAS_ATTENTION
+    float k_and_v[COLIBRI_SCRATCH_V + COLIBRI_PAD8(COLIBRI_MAX_KV)];
+#endif
+#if COLIBRI_HAS_ATTENTION || COLIBRI_HAS_LATENT
+    float scores[COLIBRI_PAD8(COLIBRI_MAX_SCORES)];
+#endif
+#if COLIBRI_HAS_ATTN_GATE
+    float gate[COLIBRI_PAD8(COLIBRI_MAX_GATE)];
+#endif
+#if COLIBRI_HAS_MIXTURE
+    float heads[COLIBRI_SCRATCH_HEADS + COLIBRI_PAD8(COLIBRI_MAX_MIXTURE)];
+#endif
+#if COLIBRI_MAX_RANKING > 0
+    float ranking[3 * COLIBRI_PAD8(COLIBRI_MAX_RANKING)];
+#endif
+#if COLIBRI_HAS_LATENT
+    float latent[COLIBRI_SCRATCH_NOPE + COLIBRI_PAD8(COLIBRI_MAX_NOPE)];
+    float up[COLIBRI_SCRATCH_V_UP + COLIBRI_PAD8(COLIBRI_MAX_LATENT_V)];
+#endif
+#if COLIBRI_HAS_CONVOLUTION
+    float conv[COLIBRI_PAD8(COLIBRI_MAX_CONV)];
+#endif
+} colibri_scratch_uses_t;
+
 typedef struct colibri_state {
     COLIBRI_ALIGN16 colibri_state_header_t header;
     float x[COLIBRI_HIDDEN_PAD];                                  /* residual stream */
     float norm[COLIBRI_HIDDEN_PAD];                               /* norm output */
-    float q[COLIBRI_MAX(COLIBRI_Q_PAD, COLIBRI_HIDDEN_PAD)];      /* q, head by head the attention output; later the experts' sum */
-    float scratch[COLIBRI_SCRATCH_ELEMS];                         /* ALIAS: see the COLIBRI_SCRATCH_ offsets */
-#if COLIBRI_N_EXPERTS > 0
-    float router[COLIBRI_N_EXPERTS];
-    int32_t expert_ids[COLIBRI_TOP_K];
-    float expert_weights[COLIBRI_TOP_K];
+    float q[COLIBRI_MAX(COLIBRI_PAD8(COLIBRI_MAX_Q), COLIBRI_HIDDEN_PAD)]; /* what the output projection reads; then the experts' sum */
+    float scratch[sizeof(colibri_scratch_uses_t) / sizeof(float)];
+#if COLIBRI_MAX_EXPERTS > 0
+    float router[COLIBRI_MAX_EXPERTS];
+    int32_t expert_ids[COLIBRI_MAX_TOP_K];
+    float expert_weights[COLIBRI_MAX_TOP_K];
 #endif
-#if COLIBRI_ROTARY_DIM > 0
-    float rope_cos[COLIBRI_ROTARY_DIM / 2];
-    float rope_sin[COLIBRI_ROTARY_DIM / 2];
+#if COLIBRI_HAS_ROPE
+    float rope_cos[COLIBRI_MAX_ROPE_PAIRS];
+    float rope_sin[COLIBRI_MAX_ROPE_PAIRS];
 #endif
-#if COLIBRI_QUANT_ELEMS > 0
+#if COLIBRI_QUANT_BYTES > 0
     float quant_scales[COLIBRI_QUANT_GROUPS];
-    int8_t quant[COLIBRI_QUANT_ELEMS];
+    uint32_t quant[COLIBRI_QUANT_BYTES / 4]; /* in the form that the kernels read */
 #endif
-#if COLIBRI_KV_Q8
-    float k_scale[COLIBRI_N_LAYERS][COLIBRI_MAX_SEQ][COLIBRI_N_KV_HEADS];
-    float v_scale[COLIBRI_N_LAYERS][COLIBRI_MAX_SEQ][COLIBRI_N_KV_HEADS];
-    int8_t k[COLIBRI_N_LAYERS][COLIBRI_MAX_SEQ][COLIBRI_KV_ELEMS];
-    int8_t v[COLIBRI_N_LAYERS][COLIBRI_MAX_SEQ][COLIBRI_KV_ELEMS];
-#else
-    float k[COLIBRI_N_LAYERS][COLIBRI_MAX_SEQ][COLIBRI_KV_ELEMS];
-    float v[COLIBRI_N_LAYERS][COLIBRI_MAX_SEQ][COLIBRI_KV_ELEMS];
+    /* The caches: layer by layer, position by position; COLIBRI_LAYER_K_AT(layer) and so on are a layer's first elements. */
+#if COLIBRI_HAS_CONVOLUTION
+    float conv[COLIBRI_CACHE_CONV];
+#endif
+#if COLIBRI_KV_Q8 && COLIBRI_CACHE_K > 0
+    float k_scale[COLIBRI_CACHE_K_SCALE];
+#endif
+#if COLIBRI_KV_Q8 && COLIBRI_CACHE_V > 0
+    float v_scale[COLIBRI_CACHE_V_SCALE];
+#endif
+#if COLIBRI_CACHE_K > 0
+    colibri_kv_element_t k[COLIBRI_CACHE_K]; /* latent attention: keys, of which values are the first elements */
+#endif
+#if COLIBRI_CACHE_V > 0
+    colibri_kv_element_t v[COLIBRI_CACHE_V];
 #endif
 } colibri_state_t;
-
-/* ALIAS: `scratch` holds, one after the other: k at K and v at V, until they are in the cache; one head's scores at SCORES;
- * the o-projection at OUT; gate (then h, in place) at GATE with up at UP; the expert's output at OUT. */
-#define COLIBRI_SCRATCH_K 0
-#define COLIBRI_SCRATCH_V COLIBRI_KV_PAD
-#define COLIBRI_SCRATCH_SCORES 0
-#define COLIBRI_SCRATCH_GATE 0
-#define COLIBRI_SCRATCH_UP COLIBRI_FFN_PAD
-#define COLIBRI_SCRATCH_OUT COLIBRI_FFN_PAD
 
 COLIBRI_STATIC_ASSERT(sizeof(colibri_state_header_t) == 64, "the state's header is 16 words");
 COLIBRI_STATIC_ASSERT(sizeof(colibri_state_t) == COLIBRI_STATE_BYTES, "planner and engine disagree about the state's size");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Status codes: 0 is success, COLIBRI_MORE is positive, every error is negative.
  *
- * An error leaves everything as it was, except COLIBRI_ERR_RANGE (see there). Values never change meaning and are never reused.
+ * An error leaves everything as it was, except COLIBRI_ERR_RANGE and COLIBRI_ERR_SELFTEST (see there). Values never change meaning and are never reused.
  */
 #ifndef COLIBRI_STATUS_H
 #define COLIBRI_STATUS_H
@@ -39,10 +39,11 @@ enum {
     COLIBRI_ERR_POSITION = -23,      /* The position is negative or past the present one. */
     COLIBRI_ERR_SAMPLING = -24,      /* A sampling parameter is out of its range. */
     COLIBRI_ERR_CURSOR = -25,        /* The scrub cursor is past the end of the image: it was not initialised. */
-    COLIBRI_ERR_UTF8 = -28,          /* A text is not UTF-8. */
-    COLIBRI_ERR_BUFFER = -29,        /* A buffer is too small for the result. */
-    COLIBRI_ERR_RANGE = -26          /* A value reached 2**50 or is not finite: damaged weights or RAM. In a forward step the logits
+    COLIBRI_ERR_RANGE = -26,         /* A value reached 2**50 or is not finite: damaged weights or RAM. In a forward step the logits
                                         are all +0.0 and the state is unusable until colibri_state_init. */
+    COLIBRI_ERR_SELFTEST = -27,      /* The replayed vector gave other bits than the golden model: do not trust this core's answers. */
+    COLIBRI_ERR_UTF8 = -28,          /* A text is not UTF-8. */
+    COLIBRI_ERR_BUFFER = -29         /* A buffer is too small for the result. */
 };
 
 /* The caller must look at the status. */

@@ -14,5 +14,5 @@ float colibri_dot_portable(const float *a, const float *x, uint32_t n)
     if (i < n) {
         COLIBRI_DOT8_TAIL(A, X, i, n);
     }
-    return COLIBRI_DOT8_END;
+    return colibri_snap(COLIBRI_DOT8_END);
 }

@@ -14,9 +14,16 @@ static int32_t high(uint8_t byte)
     return (int32_t)((uint32_t)(byte >> 4) ^ 8u) - 8;
 }
 
+/* Columns that share a multiplier; the padded row where there is one a row. */
+static uint32_t group_of(const colibri_matrix_t *matrix)
+{
+    return matrix->group != 0 ? matrix->group : matrix->row_bytes * 2;
+}
+
 static uint32_t groups_of(const colibri_matrix_t *matrix)
 {
-    return (matrix->cols + matrix->group - 1) >> (5 + (matrix->group >> 6)); /* 32, 64, 128 -> 5, 6, 7 */
+    const uint32_t log2 = 5 + (matrix->group >> 6); /* 32, 64, 128 -> 5, 6, 7 */
+    return matrix->group != 0 ? (matrix->cols + matrix->group - 1) >> log2 : 1;
 }
 
 static const float *scales_of(const colibri_matrix_t *matrix, const uint8_t *weights)
@@ -34,6 +41,7 @@ void colibri_matvec_q4_portable(float *out, const colibri_matrix_t *matrix, cons
                                 uint32_t row_begin, uint32_t row_end)
 {
     const uint32_t n = matrix->row_bytes * 2;
+    const uint32_t group = group_of(matrix);
     const uint32_t n_groups = groups_of(matrix);
     const float *scales = scales_of(matrix, weights);
     const uint8_t *multiplier = multipliers_of(matrix, weights, row_begin);
@@ -43,7 +51,7 @@ void colibri_matvec_q4_portable(float *out, const colibri_matrix_t *matrix, cons
         const int8_t *x_end = xq + n;
         int32_t sum = 0;
         for (uint32_t g = 0; g < n_groups; g++) {
-            const int8_t *group_end = (uint32_t)(x_end - xq) < matrix->group ? x_end : xq + matrix->group;
+            const int8_t *group_end = (uint32_t)(x_end - xq) < group ? x_end : xq + group;
             int32_t acc = 0;
             for (; xq < group_end; xq += 8) {
                 acc += low(w[0]) * xq[0];
@@ -67,9 +75,10 @@ void colibri_widen_q4_portable(float *out, const colibri_matrix_t *matrix, const
     const uint8_t *w = weights + (size_t)row * matrix->row_bytes;
     const uint8_t *multiplier = multipliers_of(matrix, weights, row);
     const float row_scale = scales_of(matrix, weights)[row];
-    for (uint32_t begin = 0; begin < matrix->cols; begin += matrix->group) {
+    const uint32_t group = group_of(matrix);
+    for (uint32_t begin = 0; begin < matrix->cols; begin += group) {
         float scale = (float)*multiplier++ * row_scale;
-        for (uint32_t i = begin; i < begin + matrix->group && i < matrix->cols; i++) {
+        for (uint32_t i = begin; i < begin + group && i < matrix->cols; i++) {
             int32_t q = i & 1u ? high(w[i / 2]) : low(w[i / 2]);
             out[i] = colibri_snap((float)q * scale);
         }

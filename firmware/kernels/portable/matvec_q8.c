@@ -23,7 +23,8 @@ void colibri_matvec_q8_portable(float *out, const colibri_matrix_t *matrix, cons
     const float *scales = (const float *)(const void *)(weights + matrix->scales_offset);
     const float x_scale = x->quant_scales[0];
     const uint32_t n = matrix->row_bytes;
-    const int8_t *x_end = x->quant + n;
+    const int8_t *x_begin = x->quant;
+    const int8_t *x_end = x_begin + n;
     const int8_t *w0 = (const int8_t *)(weights + (size_t)row_begin * n);
     uint32_t row = row_begin;
     for (; row + 4 <= row_end; row += 4) {
@@ -34,7 +35,7 @@ void colibri_matvec_q8_portable(float *out, const colibri_matrix_t *matrix, cons
         int32_t acc1 = 0;
         int32_t acc2 = 0;
         int32_t acc3 = 0;
-        for (const int8_t *xq = x->quant; xq < x_end; xq += 8) {
+        for (const int8_t *xq = x_begin; xq < x_end; xq += 8) {
             COLUMN(0);
             COLUMN(1);
             COLUMN(2);
@@ -56,7 +57,7 @@ void colibri_matvec_q8_portable(float *out, const colibri_matrix_t *matrix, cons
     }
     for (; row < row_end; row++) {
         int32_t acc = 0;
-        for (const int8_t *xq = x->quant; xq < x_end; xq += 4) {
+        for (const int8_t *xq = x_begin; xq < x_end; xq += 4) {
             acc += w0[0] * xq[0] + w0[1] * xq[1] + w0[2] * xq[2] + w0[3] * xq[3];
             w0 += 4;
         }

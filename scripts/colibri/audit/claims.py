@@ -14,8 +14,9 @@ from typing import Any
 from colibri.audit.elf import Elf, Section
 from colibri.audit.interrupts import MAY_MASK, masking_instructions
 from colibri.audit.mapfile import Contribution, contributions
+from colibri.audit.semihosting import semihosting_traps
 from colibri.boards import Board
-from colibri.folder import Folder
+from colibri.folder import Folder, read_build
 
 WEIGHTS = ".colibri_weights"
 _WRITABLE_SECTIONS = (".data", ".bss", ".tdata", ".tbss")
@@ -49,21 +50,27 @@ class Claim:
 
 @dataclass(frozen=True)
 class Subject:
-    """A built application and what it was built from. engine: the engine's objects, partly linked (mapped images only)."""
+    """A built application and what it was built from.
+
+    engine     the engine's objects, partly linked (mapped images only)
+    simulator  whether its console is the simulator's
+    """
 
     elf: Elf
     parts: list[Contribution]
     folder: Folder
     board: Board
     engine: Elf | None
+    simulator: bool
 
     @staticmethod
     def read(build: Path, folder: Folder, board: Board) -> Subject:
-        """Read a build's folder. Raises ElfError."""
+        """Read a build's folder. Raises ElfError, ImageError."""
         elf = Elf.read(build / "firmware.elf")
         engine = build / "engine.o"
         parts = contributions((build / "firmware.map").read_text())
-        return Subject(elf, parts, folder, board, Elf.read(engine) if engine.exists() else None)
+        simulator = bool(read_build(build)["simulator"])
+        return Subject(elf, parts, folder, board, Elf.read(engine) if engine.exists() else None, simulator)
 
     @property
     def weights_address(self) -> int:
@@ -72,8 +79,8 @@ class Subject:
 
 
 def audit(subject: Subject) -> list[Claim]:
-    """Every claim, in a fixed order."""
-    return [_claim(check, subject) for check in CHECKS]
+    """Every claim that is made about such a build, in a fixed order."""
+    return [_claim(check, subject) for check in CHECKS if not (check in HARDWARE_CHECKS and subject.simulator)]
 
 
 Check = Callable[[Subject], tuple[list[str], str]]
@@ -210,11 +217,20 @@ def no_masked_interrupt(subject: Subject) -> tuple[list[str], str]:
     if subject.board.image == "mapped":
         return [], "a program of the operating system cannot mask interrupts"
     found, count = masking_instructions(subject.elf, subject.board.arch)
-    problems = [f"{f.text} at {f.address:#x} in {f.function}" for f in found if f.function not in MAY_MASK]
+    problems = [str(f) for f in found if f.function not in MAY_MASK]
     if count == 0:
         problems.append("no code")
     allowed = [f"{f.text} in {f.function}" for f in found if f.function in MAY_MASK]
     return problems, f"{count:,} instructions looked at" + (f"; allowed: {', '.join(allowed)}" if allowed else "")
+
+
+def no_semihosting_trap(subject: Subject) -> tuple[list[str], str]:
+    """No semihosting trap."""
+    found, count = semihosting_traps(subject.elf, subject.board.arch)
+    problems = [str(f) for f in found]
+    if count == 0:
+        problems.append("no code")
+    return problems, f"{count:,} instructions looked at"
 
 
 CHECKS: tuple[Check, ...] = (
@@ -224,4 +240,7 @@ CHECKS: tuple[Check, ...] = (
     no_weight_in_ram,
     nothing_over_its_region,
     no_masked_interrupt,
+    no_semihosting_trap,
 )
+HARDWARE_CHECKS = (no_semihosting_trap,)
+"""Claimed of hardware builds only: a simulator's build has the trap, and no line that a script could take for the other's."""

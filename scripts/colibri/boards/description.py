@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from colibri.boards.kernel_sets import KERNEL_SETS
 from colibri.errors import UsageError
 
 ToolchainName = Literal["gcc", "llvm"]
@@ -76,6 +77,21 @@ class Flash:
 
 
 @dataclass(frozen=True)
+class Timing:
+    """What `bench --estimate` knows beside the core. flash_read_mb_s None: nothing about the memory of the weights.
+
+    clock_hz             the core's
+    flash_read_mb_s      bytes a microsecond that the memory of the weights gives, once a line is under way
+    line_bytes           what one access reads    line_latency_cycles  of the core, until its first byte
+    """
+
+    clock_hz: int
+    flash_read_mb_s: int | None = None
+    line_bytes: int = 0
+    line_latency_cycles: int = 0
+
+
+@dataclass(frozen=True)
 class Alignment:
     """Defaults for placing weights: an expert starts on an erase sector, a row on a cache line."""
 
@@ -89,6 +105,7 @@ class Board:
 
     image      linked: the weights are a section of the ELF at a fixed address; mapped: a file given at run time
     verified   what a test of this repository shows: qemu (never real hardware), native, none
+    kernels    the best kernel set its core runs: a folder in firmware/kernels
     sources    firmware files of this board, absolute, without the weights' own (arch/weights.S, for linked images)
     mpu        v7m, v8m, pmp (RISC-V), mmu (AArch64 page tables) or none: how the regions' attributes are enforced
     place      which region holds code and which RAM; empty for mapped images, as `regions` and `weights_regions` are
@@ -115,6 +132,7 @@ class Board:
     toolchains: Mapping[ToolchainName, Toolchain]
     qemu: Qemu | None
     flash: Flash = Flash()
+    timing: Timing | None = None
 
     def region(self, name: str) -> Region:
         """Return the region `name`; KeyError is a bug of the caller."""
@@ -134,6 +152,18 @@ class Board:
     def default_weights_region(self) -> Region | None:
         """Where weights go without --weights-addr; None for mapped images, whose address is the kernel's choice."""
         return self.region(self.weights_regions[0]) if self.weights_regions else None
+
+    def checked_kernels(self, name: str) -> str:
+        """Return `name`, the kernel set that the user gave with --kernels, or say which ones this board's core runs."""
+        runs = KERNEL_SETS[self.kernels]
+        if name not in runs:
+            raise UsageError(
+                f"--kernels {name}",
+                expected=f"a kernel set that the {self.cpu} of {self.name} runs: {', '.join(runs)}",
+                got=name,
+                hint=f"leave the option out: {self.name} has {self.kernels}",
+            )
+        return name
 
     def weights_region_at(self, address: int) -> Region:
         """Return the weights region that holds `address`, which the user gave with --weights-addr."""

@@ -10,11 +10,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
-from colibri.boards.description import Alignment, Board, Flash, Qemu, Region, Toolchain, ToolchainName
+from colibri.boards.description import Alignment, Board, Flash, Qemu, Region, Timing, Toolchain, ToolchainName
+from colibri.boards.kernel_sets import KERNEL_SETS
 from colibri.data import data_path
 from colibri.errors import BoardError, UsageError
 
-KERNELS = ("portable", "armv7em", "mve", "neon", "riscv", "rvv", "x86")
 APPLICATIONS = ("generate", "verify", "bench")
 EDGE_BYTES = {"v7m": 1024, "v8m": 1024, "none": 1024, "pmp": 4096, "mmu": 1 << 21}
 """Region edges by what enforces them: QEMU is 40 times slower with regions that end inside its page (1 or 4 KiB); page
@@ -154,7 +154,7 @@ def _load(path: Path) -> Board:
     verified = top.choice("verified", ("qemu", "native", "none"))
     arch = top.text("arch")
     sources = _sources(top)
-    kernels = top.choice("kernels", KERNELS)
+    kernels = top.choice("kernels", KERNEL_SETS)
     mpu = top.choice("mpu", tuple(EDGE_BYTES), "none")
     script = _linker_script(top) if linked else None
     regions = _regions(top, word_bits, mpu) if linked else ()
@@ -164,6 +164,7 @@ def _load(path: Path) -> Board:
     toolchains = _toolchains(top)
     qemu = _qemu(top, linked) if top.has("qemu") else None
     flash = _flash(top.table("flash")) if top.has("flash") else Flash()
+    timing = _timing(top.table("timing")) if top.has("timing") else None
     top.finish()
     return Board(
         name=name,
@@ -186,6 +187,7 @@ def _load(path: Path) -> Board:
         toolchains=MappingProxyType(toolchains),
         qemu=qemu,
         flash=flash,
+        timing=timing,
     )
 
 
@@ -348,3 +350,19 @@ def _flash(table: _Table) -> Flash:
     )
     table.finish()
     return flash
+
+
+def _timing(table: _Table) -> Timing:
+    """The clock alone, or with all that is known about the memory of the weights."""
+    clock_hz = table.integer("clock_hz", low=1)
+    if table.has("flash_read_mb_s"):
+        timing = Timing(
+            clock_hz,
+            flash_read_mb_s=table.integer("flash_read_mb_s", low=1),
+            line_bytes=table.integer("line_bytes", low=1),
+            line_latency_cycles=table.integer("line_latency_cycles"),
+        )
+    else:
+        timing = Timing(clock_hz)
+    table.finish()
+    return timing

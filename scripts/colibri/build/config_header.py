@@ -4,86 +4,70 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 
 import numpy as np
 
-from colibri.axes import Attention
-from colibri.image.format import FORMAT_VERSION, LAYOUT_PORTABLE
+from colibri.image.format import FORMAT_VERSION
 from colibri.image.matrix import DTYPE_IDS, Matrix
-from colibri.image.placement import INV_FREQ, ImageLayout
-from colibri.layout.state_layout import Kv, StateLayout
+from colibri.image.placement import ImageLayout
+from colibri.image.tables import INV_FREQ, ROPE_FACTOR
+from colibri.layout.cache_layout import Kv
+from colibri.layout.fold import braces, c_float
+from colibri.layout.kinds import ModelTables
+from colibri.layout.state_layout import StateLayout
+from colibri.layout.statics import trace_tensors
+from colibri.layout.uses import uses
 from colibri.model import ModelConfig
-from colibri.quantise import Policy
 
 _FORMAT_MACROS = ("F32", "BF16", "F16", "Q8", "Q8_GROUP", "Q4")
+_PLACES = {
+    "EMBEDDING": "embed.weight",
+    "FINAL_NORM": "final_norm.weight",
+    "HEAD_BIAS": "head.bias",
+    "INV_FREQ": INV_FREQ,
+    "ROPE_FACTOR": ROPE_FACTOR,
+}
 
 
-def config_macros(config: ModelConfig, policy: Policy, layout: ImageLayout, state: StateLayout, kv: Kv) -> list[str]:
+def config_macros(config: ModelConfig, layout: ImageLayout, state: StateLayout, kv: Kv) -> list[str]:
     """The lines that define the model: the canonical configuration, which config_hash covers."""
-    attention, ffn = config.layers[0].mixer, config.layers[0].ffn
-    assert isinstance(attention, Attention) and attention.rope is not None
-    router = ffn.router
+    found = ModelTables(config, layout, state.cache)
+    blocks = layout.by_name
+    head = "embed.weight" if config.tied_head else "head.weight"
+    ends = {
+        name: found.matrices[blocks[tensor].matrix] for name, tensor in (("EMBEDDING", "embed.weight"), ("HEAD", head))
+    }
     values: dict[str, object] = {
         "FORMAT_VERSION": f"{FORMAT_VERSION}u",
-        "KERNEL_LAYOUT": f"{LAYOUT_PORTABLE}u",
+        "KERNEL_LAYOUT": f"{layout.kernels.id}u",
         "HEADER_BYTES": f"{layout.header_bytes}u",
         "IMAGE_BYTES": f"{layout.image_bytes}u",
         "VOCAB_SIZE": config.vocab_size,
         "HIDDEN_SIZE": config.hidden_size,
-        "N_LAYERS": len(config.layers),
-        "N_HEADS": attention.n_heads,
-        "N_KV_HEADS": attention.n_kv_heads,
-        "HEAD_DIM": attention.head_dim,
         "MAX_SEQ": config.max_seq,
-        "N_EXPERTS": router.n_experts if router else 0,
-        "TOP_K": router.top_k if router else 0,
-        "FFN_WIDTH": ffn.width,
-        "ROTARY_DIM": attention.rope.rotary_dim,
-        "ROPE_ADJACENT": int(attention.rope.pairing == "adjacent"),
-        "WINDOW": attention.window or 0,
-        "NORM_EPS": c_float(config.final_norm.eps),
-        "NORM_RN": c_float(float(np.float32(1.0) / np.float32(config.hidden_size))),
-        "ATTENTION_SCALE": c_float(attention.scale),
+        **{f"MAX_{name.upper()}": n for name, n in vars(state.largest).items()},
+        **{f"CACHE_{name.upper()}": n for name, n in state.cache.total._asdict().items()},
+        "KV_F16": int(kv == "f16"),
         "KV_Q8": int(kv == "q8"),
         "QUANT_GROUPS": state.quant_groups,
-        "QUANT_ELEMS": state.quant_elems,
+        "QUANT_BYTES": state.quant_bytes,
         "STATE_BYTES": f"{state.bytes}u",
+        "TRACE_TENSORS": trace_tensors(config),
+        "EMBEDDING_SCALE": c_float(config.embedding_scale),
+        "LOGITS_SCALE": c_float(config.logits_scale),
+        **{f"HAS_{name}": use for name, use in uses(config).items()},
+        **{f"{name}_AT": f"{blocks[tensor].offset if tensor in blocks else 0}u" for name, tensor in _PLACES.items()},
+        "HEAD_AT": f"{blocks[head].offset}u",
+        "SELFTEST_AT": f"{layout.selftest_offset}u",
+        **{f"{name}_MATRIX": f"{index}u" for name, index in ends.items()},
     }
-    used = {_format_macro(block.matrix) for block in layout.blocks if block.part not in ("norms", "router", "tables")}
+    for table in found.tables:
+        values |= table.macros()
+    used = {_format_macro(matrix) for matrix in found.matrices.values}
     values |= {f"USE_{name}": int(name in used) for name in _FORMAT_MACROS}
-    values |= _matrices(config, layout)
+    values["N_MATRICES"] = len(found.matrices.values)
+    values["MATRICES"] = braces(map(_descriptor, found.matrices.values))
     return [f"#define COLIBRI_{name} {value}" for name, value in values.items()]
-
-
-def _matrices(config: ModelConfig, layout: ImageLayout) -> dict[str, object]:
-    """Descriptors, offsets of the dense part, and the expert offset table."""
-    blocks = layout.by_name
-    head = "embed.weight" if config.tied_head else "head.weight"
-    moe = config.layers[0].ffn.router is not None
-    first = "layers.0.experts.0." if moe else "layers.0.ffn."
-    attn = {part.upper(): f"layers.0.attn.{part}.weight" for part in "qkvo"}
-    expert = {part.upper(): f"{first}{part}.weight" for part in ("gate", "up", "down")}
-    values: dict[str, object] = {
-        f"MATRIX_{macro}": _descriptor(blocks[name].matrix)
-        for macro, name in {"EMBEDDING": "embed.weight", "HEAD": head, **attn, **expert}.items()
-    }
-    places = {"EMBEDDING": "embed.weight", "HEAD": head, "FINAL_NORM": "final_norm.weight", "INV_FREQ": INV_FREQ}
-    values |= {f"OFFSET_{macro}": f"{blocks[name].offset}u" for macro, name in places.items()}
-    in_layer = ["attn_norm", "attn.q", "attn.k", "attn.v", "attn.o", "ffn_norm", *(["router"] if moe else [])]
-    rows = [
-        _braces(f"{blocks[f'layers.{n}.{name}.weight'].offset}u" for name in in_layer)[:-2]
-        + (" }" if moe else ", 0u }")
-        for n in range(len(config.layers))
-    ]
-    values["LAYER_OFFSETS"] = _braces(rows)
-    by_layer = [[f"{e.offset}u" for e in layout.experts if e.layer == n] for n in range(len(config.layers))]
-    values["EXPERT_OFFSETS"] = _braces(map(_braces, by_layer))
-    values["EXPERT_BYTES"] = f"{layout.experts[0].bytes}u"
-    values |= {
-        f"EXPERT_{macro}": f"{blocks[name].offset - layout.experts[0].offset}u" for macro, name in expert.items()
-    }
-    return values
 
 
 def config_hash(macros: list[str]) -> bytes:
@@ -100,17 +84,12 @@ def config_header(macros: list[str], *, title: str, weights_address: int, prefix
         "#define COLIBRI_MODEL_CONFIG_H",
         "",
         *macros,
-        f"#define COLIBRI_CONFIG_HASH_WORDS {_braces(f'0x{int(w):08X}u' for w in words)}",
+        f"#define COLIBRI_CONFIG_HASH_WORDS {braces(f'0x{int(w):08X}u' for w in words)}",
         f"#define COLIBRI_WEIGHTS_ADDRESS 0x{weights_address:X}u",
     ]
     if prefix is not None:
         lines.append(f"#define COLIBRI_PREFIX {prefix}")
     return "\n".join([*lines, "", "#endif", ""])
-
-
-def c_float(value: float) -> str:
-    """A C float constant: the shortest decimal that reads back to the same float32."""
-    return f"{np.format_float_scientific(np.float32(value), unique=True, trim='0')}f"
 
 
 def _format_macro(matrix: Matrix) -> str:
@@ -119,9 +98,5 @@ def _format_macro(matrix: Matrix) -> str:
 
 
 def _descriptor(m: Matrix) -> str:
-    numbers = (m.rows, m.cols, DTYPE_IDS[m.format.kind], m.format.group, m.layout, m.row_bytes, m.scales_offset)
-    return _braces(f"{n}u" for n in numbers)
-
-
-def _braces(items: Iterable[str]) -> str:
-    return "{ " + ", ".join(items) + " }"
+    numbers = (m.rows, m.cols, DTYPE_IDS[m.format.kind], m.format.group, m.layout.id, m.row_bytes, m.scales_offset)
+    return braces(f"{n}u" for n in numbers)

@@ -14,13 +14,13 @@ from colibri.build.products import write_products
 from colibri.build.toolchain import OptLevel, Toolchain, find_toolchain, run
 from colibri.data import data_path
 from colibri.errors import UsageError
-from colibri.folder import IMAGE, Folder
+from colibri.folder import BUILD, IMAGE, Folder
 from colibri.layout.budget import budget_key
 from colibri.output import replaced_folder
 
-App = Literal["generate", "verify", "bench", "lib"]
+App = Literal["generate", "verify", "bench", "kernels", "lib"]
+"""`kernels` is for `colibri bench --kernels` alone: no firmware of a model."""
 SCHEMA_VERSION = 1
-RECORD = "build.json"
 
 
 @dataclass(frozen=True)
@@ -49,17 +49,20 @@ def build(folder: Folder, board: Board, options: BuildOptions) -> Path:
         )
     toolchain = find_toolchain(board, options.toolchain)
     target = folder.path / output_name(options)
-    with replaced_folder(target, RECORD) as work:
+    with replaced_folder(target, BUILD) as work:
         objects = _compile(work, folder, board, toolchain, options)
         if options.app == "lib":
             record = _archive(work, toolchain, objects)
         else:
             _link(work, folder, board, toolchain, options, objects)
-            record = write_products(work, folder, board, budget_key(toolchain.version, options.opt), options.app)
+            if options.app == "kernels":  # no model, so no plan to hold it against
+                record = {}
+            else:
+                record = write_products(work, folder, board, budget_key(toolchain.version, options.opt), options.app)
         for item in objects:
             item.unlink()
         record = {**_identity(folder, board, toolchain, options), **record}
-        (work / RECORD).write_text(json.dumps(record, indent=1) + "\n")
+        (work / BUILD).write_text(json.dumps(record, indent=1) + "\n")
     return target
 
 
@@ -83,11 +86,18 @@ def _identity(folder: Folder, board: Board, toolchain: Toolchain, options: Build
     }
 
 
-def sources(board: Board, app: App) -> list[Path]:
-    """Every C and assembly source of an application. Raises nothing: boards are checked when they are loaded."""
+def sources(board: Board, app: App, kernels: str) -> list[Path]:
+    """Every C and assembly source of an application, with the kernel set `kernels` and the portable one, on which each builds."""
     firmware = data_path("firmware")
-    patterns = ["engine/*.c", "kernels/*.c", f"kernels/{board.kernels}/*.c"]
-    if app != "lib":
+    sets = dict.fromkeys(("portable", kernels))
+    patterns = ["kernels/*.c", *(f"kernels/{name}/*.[cS]" for name in sets)]
+    if app == "kernels":
+        patterns += ["apps/kernels/*.c"]
+    else:
+        patterns = ["engine/*.c", *patterns]
+    if app == "lib":
+        patterns += ["tokenizer/*.c"]
+    if app not in ("kernels", "lib"):
         patterns += [f"apps/{app}.c", "apps/common/*.c"]
     found = [path for pattern in patterns for path in sorted(firmware.glob(pattern))]
     if app != "lib":
@@ -124,7 +134,7 @@ def _compile(work: Path, folder: Folder, board: Board, toolchain: Toolchain, opt
         return target
 
     with ThreadPoolExecutor(max_workers=options.jobs) as pool:
-        return list(pool.map(one, sources(board, options.app)))
+        return list(pool.map(one, sources(board, options.app, folder.kernels)))
 
 
 def _link(
@@ -142,7 +152,9 @@ def _link(
     ]
     if board.linker_script is not None:
         address = int(folder.manifest["settings"]["weights_address"])
-        (work / "board.ld").write_text(linker_script(board, address, options.app))
+        (work / "board.ld").write_text(
+            linker_script(board, address, "bench" if options.app == "kernels" else options.app)
+        )
         command += ["-T", "board.ld"]
     run([*command, *(path.name for path in objects), "-lgcc", "-o", "firmware.elf"], "linking", cwd=work)
     if board.image == "mapped":  # the kernel's side is in the ELF too: the engine by itself is what the audit looks at

@@ -81,7 +81,8 @@ def check_against_plan(
     bounds = budget(board.name, compiler, app)
     tables = plan["offset_table_bytes"]
     stack = board.stack[app] + board.stack["fault"]
-    limits = {"code": bounds.code_bytes + tables, "statics": bounds.static_bytes, "stack": stack}
+    statics = bounds.static_bytes + plan["app_array_bytes"][app]
+    limits = {"code": bounds.code_bytes_of(plan["extra_axes"]) + tables, "statics": statics, "stack": stack}
     for name, limit in limits.items():
         if measured[name] > limit:
             raise NegativeVerdict(

@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from colibri.audit.claims import Claim, Subject, audit
-from colibri.build.firmware import RECORD, BuildOptions, build
+from colibri.build.firmware import BuildOptions, build
 from colibri.build.products import ELF
 from colibri.cli import options, render, workflow
 from colibri.errors import NegativeVerdict, UsageError
-from colibri.folder import Folder, is_folder, read_folder
+from colibri.folder import BUILD, Folder, is_folder, read_folder
 
 
 @click.command("audit")
@@ -35,7 +35,7 @@ def command(target: Path, board: str | None, work: Path | None, as_json: bool, *
             hint="colibri audit DIR, with the folder that `colibri pack` wrote",
         )
     with workflow.packed(target, board, values, work) as folder:
-        builds = sorted(path.parent for path in folder.path.glob(f"*/{RECORD}") if (path.parent / ELF).exists())
+        builds = sorted(path.parent for path in folder.path.glob(f"*/{BUILD}") if (path.parent / ELF).exists())
         if not builds:
             builds = [build(folder, workflow.board_of(folder), BuildOptions())]
         return _show({path.name: _audit(path, folder) for path in builds}, as_json)

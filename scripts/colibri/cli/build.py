@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
-from colibri.build.firmware import RECORD, BuildOptions, build
+from colibri.build.firmware import BuildOptions, build
 from colibri.cli import options, render, workflow
-from colibri.folder import read_folder
+from colibri.folder import read_build, read_folder
 
 
 @click.command("build")
@@ -35,7 +34,7 @@ def command(folder: Path, app: str, hardware: bool, toolchain: str, opt: str, jo
     for name in options.toolchains(toolchain):
         chosen = BuildOptions(app, name, opt, jobs, simulator=not hardware)  # type: ignore[arg-type]  # click's choices
         target = build(packed, board, chosen)
-        record = json.loads((target / RECORD).read_text())
+        record = read_build(target)
         builds.append({"folder": str(target), **record})
         if not as_json:
             print(f"{target}: {_summary(record)}")

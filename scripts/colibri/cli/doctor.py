@@ -13,6 +13,7 @@ from colibri.boards import Board, list_boards, load_board
 from colibri.build.toolchain import find_toolchain
 from colibri.cli import options, render
 from colibri.errors import ToolError
+from colibri_sim.cycles.disassembly import PACKAGE as LLVM
 from colibri_sim.qemu.machine import find_tool, probe_machine
 
 _SECONDS = 20.0
@@ -34,6 +35,7 @@ class Finding:
 def command(as_json: bool) -> int:
     """Look for the compilers and simulators of every board, and start each simulated machine once."""
     findings = [finding for name in list_boards() for finding in _board(load_board(name))]
+    findings += [_estimator(tool) for tool in ("llvm-objdump-19", "llvm-mca-19")]
     missing = sorted({f.package for f in findings if f.package is not None})
     install = f"apt-get install --no-install-recommends {' '.join(missing)}" if missing else None
     if as_json:
@@ -60,6 +62,13 @@ def _board(board: Board) -> list[Finding]:
     if board.qemu is not None:
         found.append(_simulator(board, board.qemu.binary, board.qemu.package))
     return found
+
+
+def _estimator(tool: str) -> Finding:
+    try:
+        return Finding("bench --estimate", tool, True, find_tool(tool, LLVM))
+    except ToolError as error:
+        return Finding("bench --estimate", tool, False, error.got, LLVM)
 
 
 def _simulator(board: Board, binary: str, package: str) -> Finding:

@@ -11,6 +11,7 @@ import numpy as np
 
 from colibri.cli import options, render, workflow
 from colibri.errors import NegativeVerdict
+from colibri.layout.cache_layout import Kv
 from colibri.model import F32Array
 from colibri_sim.golden import RangeExceeded, Result
 from colibri_sim.prompts import check_ids, parse_ids
@@ -24,20 +25,21 @@ _SHOWN = 5
 @click.option("--ids", required=True, help="Token ids, e.g. 1,2,3; nothing is added to them.")
 @click.option("-q", "--quant", metavar="QUANT", default="f32", show_default=True, help="As for pack; f32: unquantised.")
 @click.option(
-    "--kv", type=click.Choice(["f32", "q8"]), default="f32", show_default=True, help="Format of the KV cache."
+    "--kv", type=click.Choice(["f32", "f16", "q8"]), default="f32", show_default=True, help="Format of the KV cache."
 )
 @options.reading_options
 @options.JSON
-def command(checkpoint: Path, ids: str, quant: str, kv: str, as_json: bool, **reading: Any) -> None:
+def command(checkpoint: Path, ids: str, quant: str, kv: Kv, as_json: bool, **reading: Any) -> None:
     """Run the golden model on CHECKPOINT: the definition of every bit the firmware computes."""
     source = workflow.read_checkpoint(checkpoint, options.reading_from(reading))
     config = source.model.config
     tokens = parse_ids(ids, "--ids")
     check_ids(tokens, "--ids", config.vocab_size, config.max_seq)
     values: dict[str, Any] = dict.fromkeys(options.SETTING_NAMES) | {"quant": quant, "kv": kv}
-    policy = options.settings_from(values).policy.resolve(config)
+    settings = options.settings_from(values)
+    policy = settings.policy.resolve(config)
     try:
-        result = golden_model(source.model, config, policy, kv).forward(list(tokens))
+        result = golden_model(source.model, config, policy, settings.kv).forward(list(tokens))
     except RangeExceeded as error:
         raise NegativeVerdict(
             f"{checkpoint}: position {error.position}",

@@ -68,6 +68,7 @@ def _image(image: Image, verified: bool) -> dict[str, Any]:
     return {
         "kind": "image",
         "header": image.fields,
+        "kernels": image.kernels,
         "experts": experts,
         "checksums": "hold" if verified else "not checked",
     }
@@ -81,10 +82,11 @@ def _text(found: dict[str, Any]) -> str:
     if found["kind"] == "image":
         header = render.table(("field", "value"), [(k, str(v)) for k, v in found["header"].items()])
         rows = [
-            (e["layer"], e["index"], f"{e['offset']:#x}", e["bytes"], f"{e['crc32']:#010x}") for e in found["experts"]
+            (e["layer"], e["kind"], e["index"], f"{e['offset']:#x}", e["bytes"], f"{e['crc32']:#010x}")
+            for e in found["experts"]
         ]
-        experts = render.table(("layer", "expert", "offset", "bytes", "crc32"), rows)
-        return f"{header}\n\n{experts}\n\nchecksums: {found['checksums']}"
+        experts = render.table(("layer", "block", "index", "offset", "bytes", "crc32"), rows)
+        return f"{header}\n\nkernels: {found['kernels']}\n\n{experts}\n\nchecksums: {found['checksums']}"
     if found["kind"] == "elf":
         sections = [
             (

@@ -197,7 +197,7 @@ _FLAGS = {"gating_softmax": ("router.score", "softmax"), "gating_bias_zero": ("r
 def _stated(values: dict[str, Any]) -> list[tuple[str, str]]:
     """Every KEY=VALUE, whichever way it was spelt."""
     numbers = [(key, str(values[name])) for name, key in _SPELLINGS.items() if values.get(name) is not None]
-    return [*values["overrides"], *numbers, *(pair for name, pair in _FLAGS.items() if values.get(name))]
+    return [*(values.get("overrides") or ()), *numbers, *(pair for name, pair in _FLAGS.items() if values.get(name))]
 
 
 def reading_options(function: F) -> F:
@@ -208,35 +208,41 @@ def reading_options(function: F) -> F:
 
 
 def reading_from(values: dict[str, Any]) -> Reading:
-    """What the user says against the checkpoint. Raises UsageError for a key that is there twice."""
+    """What the user says against the checkpoint; no such options: nothing. Raises UsageError for a key that is there twice."""
     stated = _stated(values)
     keys = [key for key, _ in stated]
     twice = next((key for key in keys if keys.count(key) > 1), None)
     if twice is not None:
         raise UsageError(f"--set {twice}", expected="it once", got="two values", hint="leave one out")
-    return Reading(values["family"], tuple(stated))
+    return Reading(values.get("family"), tuple(stated))
 
 
 _SETTINGS = (
     click.option(
         "-q", "--quant", metavar="QUANT", help="f32, bf16, f16, q8[:GROUP], q4[:GROUP] or PART=FORMAT,... [q8]"
     ),
-    click.option("--kv", type=click.Choice(["f32", "q8"]), help="Format of the KV cache. [f32]"),
+    click.option("--kv", type=click.Choice(["f32", "f16", "q8"]), help="Format of the KV cache. [f32]"),
     click.option("--max-seq", type=IntegerType(1), help="Context length in tokens. [the checkpoint's]"),
     click.option("--weights-addr", type=IntegerType(), help="Address of the image. [the board's]"),
     click.option("--expert-align", type=AlignType(), help="line, sector or bytes: where an expert may start. [line]"),
     click.option("--name", "prefix", type=PrefixType(), help="Symbol prefix of this model's C interface."),
 )
+_KERNELS = click.option("--kernels", metavar="SET", help="Kernel set that the image is laid out for. [the board's]")
 
 
 def settings_options(function: F) -> F:
     """The options that decide what is packed; `settings_from` and `reading_from` give them."""
+    return settings_options_of_bench(_KERNELS(function))
+
+
+def settings_options_of_bench(function: F) -> F:
+    """`settings_options` without --kernels, which means something else to bench."""
     for option in reversed((*_SETTINGS, *_READING)):
         function = option(function)
     return function
 
 
-SETTING_NAMES = ("quant", "kv", "max_seq", "weights_addr", "expert_align", "prefix")
+SETTING_NAMES = ("quant", "kv", "max_seq", "weights_addr", "expert_align", "kernels", "prefix")
 
 
 def settings_from(values: dict[str, Any]) -> Settings:
@@ -247,6 +253,7 @@ def settings_from(values: dict[str, Any]) -> Settings:
         max_seq=values["max_seq"],
         weights_address=values["weights_addr"],
         expert_align=values["expert_align"] or "line",
+        kernels=values["kernels"],
         prefix=values["prefix"],
     )
 

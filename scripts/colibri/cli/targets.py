@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from colibri.boards import Board
-from colibri.build.firmware import RECORD, App, BuildOptions, build, output_name
+from colibri.build.firmware import App, BuildOptions, build, output_name
 from colibri.build.products import ELF
 from colibri.cli import render, workflow
 from colibri.errors import UsageError
-from colibri.folder import IMAGE, Folder, is_folder, read_folder
+from colibri.folder import BUILD, IMAGE, Folder, is_folder, read_build, read_folder
 from colibri_sim import serial
 from colibri_sim.qemu.frames import Frame
 from colibri_sim.qemu.runner import run
@@ -80,7 +79,7 @@ def flashed(target: Path, app: App, toolchain: str, opt: str, port: serial.Seria
         )
     folder = read_folder(target)
     elf = hardware_build(folder, app, toolchain, opt)
-    return Flashed(port, folder, workflow.board_of(folder), elf, json.loads((elf.parent / RECORD).read_text()))
+    return Flashed(port, folder, workflow.board_of(folder), elf, read_build(elf.parent))
 
 
 def hardware_build(folder: Folder, app: App, toolchain: str, opt: str) -> Path:
@@ -91,16 +90,15 @@ def hardware_build(folder: Folder, app: App, toolchain: str, opt: str) -> Path:
         )
     options = BuildOptions(app, toolchain, opt, simulator=False)  # type: ignore[arg-type]  # click's choices
     elf = folder.path / output_name(options) / ELF
-    record = elf.parent / RECORD
     command = ["colibri", "build", str(folder.path), "--app", app, "--hardware", "--toolchain", toolchain, "--opt", opt]
-    if not record.is_file():
+    if not (elf.parent / BUILD).is_file():
         raise UsageError(
             str(folder.path),
             expected=f"a hardware build of {app} with {toolchain} at -O{opt}",
             got=f"no {elf.parent.name} in it",
             hint=f"{shlex.join(command)}, then flash it",
         )
-    if json.loads(record.read_text())["image_sha256"] != folder.manifest["image"]["sha256"]:
+    if read_build(elf.parent)["image_sha256"] != folder.manifest["image"]["sha256"]:
         raise UsageError(
             str(elf.parent), expected="a build of this image", got="one of another", hint=shlex.join(command)
         )

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy.random  # noqa: F401  (here, with the other imports, where signals are held; numpy itself imports it late)
 
-from colibri.boards import Board, list_boards, load_board
+from colibri.boards import KERNEL_SETS, Board, list_boards, load_board
 from colibri.cli import render
 from colibri.cli.options import given_settings, reading_from, reading_words, settings_from
 from colibri.errors import CheckpointError, DoesNotFit, ImageError, UsageError
 from colibri.folder import MANIFEST, Folder, is_folder, read_folder
+from colibri.image.selftest import POSITIONS, SelfTest
 from colibri.importers import AS_IT_SAYS, load
 from colibri.layout.plan import Plan, make_plan, require_fit
 from colibri.layout.settings import Settings
@@ -28,7 +29,7 @@ from colibri.quantise import Policy
 from colibri.tokenizer import Tokenizer
 from colibri_sim.golden import GoldenModel
 from colibri_sim.prompts import builtin_prompts
-from colibri_sim.vectors import Prompt, golden_model, make_vectors
+from colibri_sim.vectors import Prompt, golden_model, make_selftest, make_vectors
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ def pack(checkpoint: Checkpoint, board: Board, settings: Settings, out: Path, pr
         golden = golden_model(checkpoint.model, plan.config, policy, settings.kv)
         chosen = list(prompts) or _builtin_prompts(plan, checkpoint)
         vectors = make_vectors(golden, chosen, quant=plan.quant, kv=settings.kv)
-        write_folder(work, checkpoint.model, checkpoint.name, board, settings, plan, vectors)
+        selftest = SelfTest(*make_selftest(golden, POSITIONS))
+        write_folder(work, checkpoint.model, checkpoint.name, board, settings, plan, vectors, selftest)
     return plan
 
 
@@ -153,8 +155,8 @@ def _refuse_settings(target: Path, board_name: str | None, values: dict[str, Any
     if given:
         folder = read_folder(target)
         wanted = {**_settings_of(folder), **given}
-        if given.get("-b", folder.board_name) != folder.board_name and "--weights-addr" not in given:
-            wanted.pop("--weights-addr", None)
+        if given.get("-b", folder.board_name) != folder.board_name:  # what belongs to the board it was packed for
+            wanted = {k: v for k, v in wanted.items() if k in given or k not in ("--weights-addr", "--kernels")}
         source = folder.origin("checkpoint") or "CHECKPOINT"
         command = ["colibri", "pack", str(source), *(word for option in wanted.items() for word in _words(*option))]
         raise UsageError(
@@ -182,6 +184,8 @@ def _settings_of(folder: Folder) -> dict[str, str]:
         options["--weights-addr"] = f"{settings['weights_address']:#x}"
     if settings["expert_align"] != Settings().expert_align_bytes(board):
         options["--expert-align"] = str(settings["expert_align"])
+    if settings["kernels"] != board.kernels:
+        options["--kernels"] = settings["kernels"]
     if settings["prefix"] is not None:
         options["--name"] = settings["prefix"]
     return options | reading_words(folder.reading)
@@ -263,7 +267,8 @@ def golden_of(folder: Folder) -> GoldenModel:
 def board_of(folder: Folder) -> Board:
     """The board a folder was packed for: Colibri's own, or the user's, or the folder's copy where that has gone.
 
-    Raises ImageError where the description has changed since: the plan no longer holds.
+    Raises ImageError where the description has changed since, so that the plan no longer holds, and where the image is laid out
+    for kernels that the board does not run.
     """
     name, origin = folder.board_name, folder.origin("board")
     if not folder.board_file.is_file():
@@ -281,4 +286,24 @@ def board_of(folder: Folder) -> Board:
             got="one packed for another version of it",
             hint="the description has changed since: pack the checkpoint again",
         )
-    return load_board(name if same is not None and same == own else same or folder.board_file)
+    board = load_board(name if same is not None and same == own else same or folder.board_file)
+    if folder.kernels not in KERNEL_SETS[board.kernels]:
+        source = folder.origin("checkpoint") or "CHECKPOINT"
+        command = [
+            "colibri",
+            "pack",
+            str(source),
+            "-b",
+            name if same == own else str(same or folder.board_file),
+            "-q",
+            folder.quant,
+            "-o",
+            str(folder.path),
+        ]
+        raise ImageError(
+            str(folder.path),
+            expected=f"an image laid out for kernels that {name} runs: {', '.join(KERNEL_SETS[board.kernels])}",
+            got=f"one for {folder.kernels}",
+            hint=f"pack again: {shlex.join(command)}",
+        )
+    return board

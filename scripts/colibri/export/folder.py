@@ -51,8 +51,8 @@ def export_c(folder: Folder, board: Board, out: Path) -> dict[str, Any]:
 def _copied(folder: Folder, board: Board) -> dict[Path, Path]:
     """Every file that is copied as it is, and its place in the exported folder."""
     firmware = data_path("firmware")
-    patterns = ["engine/*.h", "kernels/*.h", f"kernels/{board.kernels}/*.h"]
-    found = [*sources(board, "lib"), *(path for pattern in patterns for path in firmware.glob(pattern))]
+    patterns = ["engine/*.h", "kernels/*.h", "kernels/portable/*.h", f"kernels/{folder.kernels}/*.h"]
+    found = [*sources(board, "lib", folder.kernels), *(path for pattern in patterns for path in firmware.glob(pattern))]
     copies = {path: _SRC / path.relative_to(firmware) for path in found}
     copies |= {path: _SRC / "colibri" / path.name for path in (firmware / "include" / "colibri").glob("*.h")}
     copies |= {

@@ -13,17 +13,16 @@ import zlib
 from dataclasses import dataclass
 
 from colibri.errors import ImageError
+from colibri.image.kernel_layouts import LAYOUTS
+from colibri.image.selftest import POSITIONS
 
 MAGIC = b"COLIBRI\0"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 FIXED_BYTES = 256
-"""Bytes of the fixed part of the header; the expert directory follows."""
+"""Bytes of the fixed part of the header; the directory of blocks follows."""
 
 PAGE_BYTES = 4096
 """The header and the whole image are multiples of this."""
-
-LAYOUT_PORTABLE = 1
-"""Kernel layout 1, `portable`: rows in order, padded to a multiple of 8 elements."""
 
 
 @dataclass(frozen=True)
@@ -42,31 +41,32 @@ class Field:
 
 
 def _fields() -> tuple[Field, ...]:
+    layouts = ", ".join(f"{layout.id} `{layout.name}`" for layout in LAYOUTS)
     table = (
         ("magic", "8s", "`COLIBRI` and a zero byte"),
         ("format_version", "I", f"{FORMAT_VERSION}; a reader refuses any other"),
         (
             "header_bytes",
             "I",
-            "bytes before the dense part: this header, the expert directory, zeros; a multiple of 4096",
+            "bytes before the dense part: this header, the directory, zeros; a multiple of 4096",
         ),
         ("image_bytes", "Q", "bytes of the whole image, a multiple of 4096"),
         ("config_hash", "16s", "first 16 bytes of the SHA-256 of the canonical configuration (section 4)"),
-        ("kernel_layout", "I", "how matrices are laid out for the kernels: 1 `portable` (section 3)"),
+        ("kernel_layout", "I", f"how matrices are laid out for the kernels: {layouts} (section 3)"),
         ("weights_crc32", "I", "CRC-32 (IEEE, as zlib) of bytes [header_bytes, image_bytes)"),
         ("load_address", "Q", "address the image was packed for; 0: any"),
         ("n_layers", "I", "layers"),
-        ("n_experts", "I", "experts a layer; 0: dense"),
-        ("top_k", "I", "experts used per token; 0: dense"),
+        ("n_experts", "I", "experts of a feed-forward, the most of any layer; 0: all layers are dense"),
+        ("top_k", "I", "of these used per token, the most of any layer; 0: all layers are dense"),
         ("hidden_size", "I", "elements of the residual stream"),
         ("vocab_size", "I", "rows of the embedding"),
         ("max_seq", "I", "context length in tokens"),
-        ("directory_offset", "I", "where the expert directory starts"),
-        ("directory_entries", "I", "n_layers * max(n_experts, 1), layer by layer"),
+        ("directory_offset", "I", "where the directory of blocks starts"),
+        ("directory_entries", "I", "blocks: experts, shared and dense ones, layer by layer"),
         ("dense_offset", "Q", "where the dense part starts"),
-        ("dense_bytes", "Q", "its size; the first expert starts at or after its end"),
+        ("dense_bytes", "Q", "its size; the first block starts at or after its end"),
         ("dense_crc32", "I", "CRC-32 of the dense part"),
-        ("directory_crc32", "I", "CRC-32 of the expert directory"),
+        ("directory_crc32", "I", "CRC-32 of the directory"),
         ("quant", "88s", "quantisation, canonical spelling, UTF-8, zero-padded"),
         ("name", "20s", "model name, UTF-8, cut to 20 bytes, zero-padded"),
         ("source_sha256", "32s", "SHA-256 of the source checkpoint"),
@@ -84,8 +84,11 @@ def _fields() -> tuple[Field, ...]:
 FIELDS = _fields()
 _STRUCT = struct.Struct("<" + "".join(f.code for f in FIELDS))
 
-ENTRY = struct.Struct("<QII")
-"""Expert directory entry: u64 offset in the image, u32 bytes, u32 CRC-32 of those bytes."""
+ENTRY = struct.Struct("<QIIHHI")
+"""Directory entry: u64 offset in the image, u32 bytes, u32 CRC-32 of those bytes, u16 layer, u16 kind, u32 index."""
+
+BLOCK_KINDS = ("expert", "shared", "dense", "attention")
+"""What a block is, by its number in the directory: an expert, a layer's shared or dense block, an expert of the attention."""
 
 
 def encode_header(values: dict[str, int | bytes]) -> bytes:
@@ -135,6 +138,7 @@ def c_header() -> str:
         f"#define COLIBRI_HEADER_FIXED_BYTES {FIXED_BYTES}u",
         f'#define COLIBRI_HEADER_MAGIC "{MAGIC[:-1].decode()}" /* with its NUL */',
         f"#define COLIBRI_DIRECTORY_ENTRY_BYTES {ENTRY.size}u",
+        f"#define COLIBRI_SELFTEST_POSITIONS {POSITIONS}u",
         "",
     ]
     lines += [f"#define COLIBRI_HEADER_OFFSET_{f.name.upper()} {f.offset}u" for f in FIELDS]

@@ -1,56 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The descriptor of a matrix as the kernels read it, and its size (docs/FORMAT.md 3)."""
+"""The descriptor of a matrix as the kernels read it, its size, and its bytes (docs/FORMAT.md 3)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from colibri.image.format import LAYOUT_PORTABLE
-from colibri.quantise import Format
-
-ALIGN_BYTES = 16
-"""Every block, and the scales inside one, start at a multiple of this."""
+from colibri.image.kernel_layouts import ALIGN_BYTES, ELEMENT_BITS, PORTABLE, KernelLayout, align_up
+from colibri.quantise import Format, Stored
 
 DTYPE_IDS = {"f32": 0, "bf16": 1, "f16": 2, "q8": 3, "q4": 4}
-_ELEMENT_BITS = {"f32": 32, "bf16": 16, "f16": 16, "q8": 8, "q4": 4}
-
-
-def align_up(value: int, alignment: int) -> int:
-    """The next multiple of `alignment` at or above `value`."""
-    return -(-value // alignment) * alignment
-
-
-def pad8(n_elems: int) -> int:
-    """Elements of a row or vector once padded for the eight lanes of dot8."""
-    return align_up(n_elems, 8)
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """(rows, cols, dtype, group, layout): what a kernel needs to know about a matrix but its address."""
+    """(rows, cols, format, layout): what a kernel needs to know about a matrix but its address."""
 
     rows: int
     cols: int
     format: Format
-    layout: int = LAYOUT_PORTABLE
+    layout: KernelLayout = PORTABLE
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of one padded row of elements."""
-        return pad8(self.cols) * _ELEMENT_BITS[self.format.kind] // 8
+        """Bytes of one padded row of elements, or its share where rows are interleaved."""
+        return self.layout.row_bytes(self.format, self.cols)
+
+    @property
+    def data_bytes(self) -> int:
+        """Bytes of the elements, padding included."""
+        return self.layout.data_bytes(self.format, self.rows, self.cols)
 
     @property
     def scales_offset(self) -> int:
         """Where the scales start, from the start of the matrix."""
-        return align_up(self.rows * self.row_bytes, ALIGN_BYTES)
+        return align_up(self.data_bytes, ALIGN_BYTES)
 
     @property
     def scales_bytes(self) -> int:
-        """Bytes of scales and multipliers."""
-        groups = self.format.groups(self.cols)
-        if self.format.kind == "q8":
-            return 4 * self.rows * groups
-        return self.rows * (4 + groups) if self.format.kind == "q4" else 0
+        """Bytes of scales and multipliers, padding included."""
+        return self.layout.scales_bytes(self.format, self.rows, self.cols)
 
     @property
     def bytes(self) -> int:
@@ -63,5 +51,14 @@ class Matrix:
         return self.rows * self.cols
 
     def stored_bytes(self) -> int:
-        """Bytes that carry information: without row padding and alignment."""
-        return self.rows * (self.cols * _ELEMENT_BITS[self.format.kind]) // 8 + self.scales_bytes
+        """Bytes that carry information: without padding and alignment."""
+        scales = PORTABLE.scales_bytes(self.format, self.rows, self.cols)
+        return self.rows * self.cols * ELEMENT_BITS[self.format.kind] // 8 + scales
+
+
+def matrix_bytes(stored: Stored, matrix: Matrix) -> bytes:
+    """Data, alignment, then scales (and multipliers): exactly `matrix.bytes` bytes."""
+    data, scales = matrix.layout.data(stored), matrix.layout.scales(stored)
+    assert len(data) == matrix.data_bytes, (stored.name, len(data), matrix.data_bytes)
+    assert len(scales) == matrix.scales_bytes, (stored.name, len(scales), matrix.scales_bytes)
+    return data + bytes(matrix.scales_offset - len(data)) + scales

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""model.bin: the header, the dense part, then every expert, written in rising order."""
+"""model.bin: the header, the dense part, then every contiguous block, written in rising order."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 
-import numpy as np
-
-from colibri.axes import Attention
 from colibri.image import format as image_format
-from colibri.image.kernel_layout import matrix_bytes
-from colibri.image.placement import INV_FREQ, Block, ImageLayout
+from colibri.image.matrix import matrix_bytes
+from colibri.image.placement import Block, Expert, ImageLayout
+from colibri.image.selftest import SelfTest
+from colibri.image.tables import table_values
 from colibri.model import Model
 from colibri.quantise import Format, Policy, Stored, store
 
@@ -33,6 +32,7 @@ def write_image(
     policy: Policy,
     layout: ImageLayout,
     *,
+    selftest: SelfTest,
     config_hash: bytes,
     load_address: int,
     name: str,
@@ -42,16 +42,20 @@ def write_image(
     tensors: dict[str, str] = {}
     out.write(bytes(layout.header_bytes))
     cursor = layout.header_bytes
-    for block, stored in _stored(model, policy, layout):
-        tensors[block.name] = stored.sha256()
-        data = matrix_bytes(stored, block.matrix)
-        chunk = bytes(block.offset - cursor) + data
+
+    def write(offset: int, data: bytes) -> None:
+        nonlocal cursor
+        chunk = bytes(offset - cursor) + data
         crc.update(cursor, chunk)
         out.write(chunk)
-        cursor = block.offset + len(data)
-    tail = bytes(layout.image_bytes - cursor)
-    crc.update(cursor, tail)
-    out.write(tail)
+        cursor += len(chunk)
+
+    for block, stored in _stored(model, policy, layout):
+        tensors[block.name] = stored.sha256()
+        if cursor <= layout.selftest_offset < block.offset:  # the end of the dense part
+            write(layout.selftest_offset, selftest.encode())
+        write(block.offset, matrix_bytes(stored, block.matrix))
+    write(layout.image_bytes, b"")
     header = _header(model, policy, layout, crc, config_hash=config_hash, load_address=load_address, name=name)
     out.seek(0)
     out.write(header)
@@ -64,17 +68,15 @@ def write_image(
 
 def _stored(model: Model, policy: Policy, layout: ImageLayout) -> Iterator[tuple[Block, Stored]]:
     for block in layout.blocks:
-        if block.name == INV_FREQ:
-            mixer = model.config.layers[0].mixer
-            assert isinstance(mixer, Attention) and mixer.rope is not None
-            values = np.array([mixer.rope.inv_freq], dtype=np.float32)
-            yield block, Stored(INV_FREQ, Format("f32"), 1, values.shape[1], values)
+        if block.part == "tables":
+            values = table_values(model.config, block.name)[None]
+            yield block, Stored(block.name, Format("f32"), 1, values.shape[1], values)
         else:
             yield block, store(model.tensors[block.name], policy.format_of(block.name))
 
 
 class _Checksums:
-    """CRC-32 of the weights, of the dense part and of each expert, fed with consecutive chunks."""
+    """CRC-32 of the weights, of the dense part and of each contiguous block, fed with consecutive chunks."""
 
     def __init__(self, layout: ImageLayout) -> None:
         self.weights = 0
@@ -115,21 +117,19 @@ def _header(
     name: str,
 ) -> bytes:
     config = model.config
-    router = config.layers[0].ffn.router
-    directory = b"".join(
-        image_format.ENTRY.pack(e.offset, e.bytes, c) for e, c in zip(layout.experts, crc.experts, strict=True)
-    )
+    routers = [layer.ffn.router for layer in config.layers if layer.ffn.router]
+    directory = b"".join(_entry(e, c) for e, c in zip(layout.experts, crc.experts, strict=True))
     fixed = image_format.encode_header(
         {
             "header_bytes": layout.header_bytes,
             "image_bytes": layout.image_bytes,
             "config_hash": config_hash,
-            "kernel_layout": image_format.LAYOUT_PORTABLE,
+            "kernel_layout": layout.kernels.id,
             "weights_crc32": crc.weights,
             "load_address": load_address,
             "n_layers": len(config.layers),
-            "n_experts": router.n_experts if router else 0,
-            "top_k": router.top_k if router else 0,
+            "n_experts": max((r.n_experts for r in routers), default=0),
+            "top_k": max((r.top_k for r in routers), default=0),
             "hidden_size": config.hidden_size,
             "vocab_size": config.vocab_size,
             "max_seq": config.max_seq,
@@ -145,3 +145,8 @@ def _header(
         }
     )
     return fixed + directory + bytes(layout.header_bytes - len(fixed) - len(directory))
+
+
+def _entry(block: Expert, crc: int) -> bytes:
+    kind = image_format.BLOCK_KINDS.index(block.owner.kind)
+    return image_format.ENTRY.pack(block.offset, block.bytes, crc, block.owner.layer, kind, block.owner.index)

@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from colibri.importers.config import ConfigReader
 from colibri.importers.files import read_whole
 from colibri.importers.folder import Folder
@@ -20,7 +24,7 @@ def read_generation(folder: Folder, config: ModelConfig) -> tuple[Generation, in
     """Return the sampling defaults, the id to begin with and the ids that end a text.
 
     Only what the file says counts, not the defaults of the framework's class (which would cut at the 50 likeliest).
-    do_sample false is temperature 0: the likeliest token always.
+    do_sample false is temperature 0: the likeliest token always. So is a top_p of 0 as float32, which leaves only that token.
     """
     if not folder.has(GENERATION):
         return Generation(), config.bos_id, config.eos_ids
@@ -35,6 +39,8 @@ def read_generation(folder: Folder, config: ModelConfig) -> tuple[Generation, in
         top_k=reader.integer("top_k", 0, 2**31 - 1),
         top_p=reader.number("top_p", 0.0, 1.0),
     )
+    if np.float32(generation.top_p) == 0:
+        generation = replace(generation, temperature=0.0, top_p=1.0)
     bos_id, eos_ids = config.bos_id, config.eos_ids
     if reader.has("bos_token_id"):
         bos_id = reader.integer("bos_token_id", 0, config.vocab_size - 1)

@@ -8,3 +8,5 @@ MAX_SCALE = 2.0**40  # of factors and limits; what they multiply stays far from 
 MAX_LAYERS = 65536
 MAX_VOCAB = 2**31 - 1
 MAX_TAPS = 64  # of a short convolution
+MAX_EXTRA_LAYERS = 64  # that predict further tokens
+MAX_TENSORS = 2**20  # of a model that is described by a file

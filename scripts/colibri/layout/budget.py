@@ -14,12 +14,16 @@ from colibri.data import data_path
 class Budget:
     """Upper bounds for one application on one board.
 
-    code_bytes    code and constants, without weights and without the model's offset tables
-    static_bytes  statics, without state, logits and stack
+    code_bytes    code and constants, without weights and without the model's tables, of a Mixtral or Llama
+    static_bytes  statics, without state, logits, stack and the arrays that grow with the model (colibri.layout.statics)
     """
 
     code_bytes: int
     static_bytes: int
+
+    def code_bytes_of(self, extra_axes: int) -> int:
+        """The bound for a model with so many more axes (layout.uses.extra_axes): a twentieth more for each."""
+        return self.code_bytes * (20 + extra_axes) // 20
 
 
 def budget(board: str, compiler: str | None, app: str) -> Budget:

@@ -7,15 +7,20 @@ the link the ELF is measured: exact parts must be equal, bounds must hold.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from colibri.boards import Board, Region
 from colibri.errors import DoesNotFit
+from colibri.image.kernel_layouts import layout_of
 from colibri.image.placement import ImageLayout, lay_out
 from colibri.layout.budget import Budget, budget
+from colibri.layout.kinds import ModelTables
+from colibri.layout.per_token import bytes_read_per_token, macs_per_token
 from colibri.layout.settings import Settings
 from colibri.layout.state_layout import StateLayout, state_layout
+from colibri.layout.statics import app_array_bytes
+from colibri.layout.uses import extra_axes
 from colibri.model import ModelConfig
 
 APP = "generate"
@@ -54,6 +59,7 @@ class Plan:
     flash: dict[str, Part]
     ram: dict[str, Part]
     regions: tuple[RegionUse, ...]
+    table_bytes: int
     macs_per_token: int
     weight_bytes_read_per_token: int
 
@@ -76,7 +82,9 @@ class Plan:
             "ram": _parts_json(self.ram),
             "regions": [vars(r) for r in self.regions],
             "weights_address": self.weights_address,
-            "offset_table_bytes": offset_table_bytes(self.layout, self.config),
+            "offset_table_bytes": self.table_bytes,
+            "extra_axes": extra_axes(self.config),
+            "app_array_bytes": app_array_bytes(self.config),
             "macs_per_token": self.macs_per_token,
             "weight_bytes_read_per_token": self.weight_bytes_read_per_token,
         }
@@ -86,12 +94,14 @@ def make_plan(config: ModelConfig, board: Board, settings: Settings) -> Plan:
     """Plan a model for a board. Raises UsageError for an address the board does not have; a misfit is in the result."""
     config = settings.apply(config)
     policy = settings.policy.resolve(config)
-    layout = lay_out(config, policy, settings.expert_align_bytes(board))
-    state = state_layout(config, policy, settings.kv)
+    kernels = layout_of(settings.kernel_set(board))
+    layout = lay_out(config, policy, settings.expert_align_bytes(board), kernels)
+    state = state_layout(config, policy, settings.kv, kernels)
     bounds = budget(board.name, None, APP)
     region, address = _weights_place(board, layout.image_bytes, settings.weights_address)
     flash = {name: Part(n, "exact") for name, n in layout.part_bytes().items()}
-    flash["code"] = Part(bounds.code_bytes + offset_table_bytes(layout, config), "bound")
+    table_bytes = ModelTables(config, layout, state.cache).bytes
+    flash["code"] = Part(bounds.code_bytes_of(extra_axes(config)) + table_bytes, "bound")
     ram = _ram(config, state, board, bounds)
     return Plan(
         board=board.name,
@@ -104,8 +114,9 @@ def make_plan(config: ModelConfig, board: Board, settings: Settings) -> Plan:
         flash=flash,
         ram=ram,
         regions=_regions(board, region, address, layout, flash, ram),
-        macs_per_token=_macs(config, layout),
-        weight_bytes_read_per_token=_bytes_read(config, layout),
+        table_bytes=table_bytes,
+        macs_per_token=macs_per_token(config, layout),
+        weight_bytes_read_per_token=bytes_read_per_token(config, layout),
     )
 
 
@@ -123,24 +134,19 @@ def require_fit(plan: Plan, board: Board, settings: Settings) -> None:
     )
 
 
-def offset_table_bytes(layout: ImageLayout, config: ModelConfig) -> int:
-    """Flash of the tables in model_config.h that grow with the model: u32 offsets."""
-    return 4 * (len(layout.experts) + 7 * len(config.layers))
-
-
 def _remedy(config: ModelConfig, board: Board, settings: Settings) -> str:
     """The first change of options under which the model fits, tried one by one and then together."""
     shorter = [n for n in (4096, 2048, 1024, 512, 256, 128, 64) if n < config.max_seq]
     quants = ("q8", "q4")
-    trials: list[dict[str, Any]] = [{"quant": q} for q in quants]
-    trials += [{"kv": "q8"}]
+    trials: list[dict[str, Any]] = [{}, *({"quant": q} for q in quants), {"kv": "f16"}, {"kv": "q8"}]
     trials += [{"max_seq": n} for n in shorter]
     trials += [{"quant": q, "kv": "q8", "max_seq": n} for q in quants for n in [None, *shorter]]
+    places = {"": settings, "without --weights-addr": replace(settings, weights_address=None)}
     for trial in trials:
-        if make_plan(config, board, settings.changed(**trial)).fits:
-            return "it fits with " + " ".join(_option(k, v) for k, v in trial.items() if v is not None)
-    if settings.weights_address is not None:
-        return "leave out --weights-addr, or choose a larger board (colibri boards)"
+        options = " ".join(_option(k, v) for k, v in trial.items() if v is not None)
+        for dropped, place in places.items():
+            if make_plan(config, board, place.changed(**trial)).fits:
+                return "it fits " + " and ".join(filter(None, [f"with {options}" if options else "", dropped]))
     return "no quantisation or context length makes it fit; choose a larger board (colibri boards)"
 
 
@@ -193,43 +199,6 @@ def _regions(
             used += sum(part.bytes for part in ram.values())
         uses.append(RegionUse(region.name, region.origin, region.length_bytes, used))
     return tuple(uses)
-
-
-def _active_blocks(config: ModelConfig, layout: ImageLayout) -> list[tuple[str, int]]:
-    """Tensors that one token reads, and how many of each: an expert's matrices count top_k times."""
-    active = []
-    for name in config.tensor_shapes():
-        if name == "embed.weight" and not config.tied_head:
-            continue
-        if ".experts." in name:
-            layer, index = int(name.split(".")[1]), int(name.split(".")[3])
-            router = config.layers[layer].ffn.router
-            assert router is not None
-            if index == 0:
-                active.append((name, router.top_k))
-        else:
-            active.append((name, 1))
-    return active
-
-
-def _macs(config: ModelConfig, layout: ImageLayout) -> int:
-    """Multiply-accumulates of the matrix products of one token, head included; attention over the cache comes on top."""
-    products = [(n, k) for n, k in _active_blocks(config, layout) if layout.by_name[n].part != "norms"]
-    return sum(k * layout.by_name[name].matrix.macs for name, k in products)
-
-
-def _bytes_read(config: ModelConfig, layout: ImageLayout) -> int:
-    """Bytes of weights that one token reads, row padding and scales included: every matrix once, and its embedding row."""
-    embedding = layout.by_name["embed.weight"].matrix
-    row = embedding.row_bytes + embedding.scales_bytes // embedding.rows
-    tables = sum(b.matrix.bytes for b in layout.blocks if b.part == "tables")
-    active = _active_blocks(config, layout)
-    return row + tables + sum(k * _read_bytes(layout, name) for name, k in active)
-
-
-def _read_bytes(layout: ImageLayout, name: str) -> int:
-    matrix = layout.by_name[name].matrix
-    return matrix.rows * matrix.row_bytes + matrix.scales_bytes
 
 
 def _parts_json(parts: dict[str, Part]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from colibri.boards import Board
 from colibri.errors import UsageError
-from colibri.layout.state_layout import Kv
+from colibri.layout.cache_layout import Kv
 from colibri.model import ModelConfig
 from colibri.quantise import Policy
 
@@ -23,6 +23,7 @@ class Settings:
     """Options of `pack`. max_seq and weights_address None: the checkpoint's, the board's.
 
     expert_align  line: the board's cache line; sector: its erase sector; or bytes, a multiple of 16
+    kernels       the kernel set; None: the board's
     prefix        symbol prefix of the model's C interface
     """
 
@@ -31,6 +32,7 @@ class Settings:
     max_seq: int | None = None
     weights_address: int | None = None
     expert_align: ExpertAlign = "line"
+    kernels: str | None = None
     prefix: str | None = None
 
     def apply(self, config: ModelConfig) -> ModelConfig:
@@ -58,6 +60,10 @@ class Settings:
         if self.expert_align == "sector":
             return board.alignment.erase_sector_bytes
         return self.expert_align
+
+    def kernel_set(self, board: Board) -> str:
+        """The kernel set that the image is laid out for. Raises UsageError for one that the board's core does not run."""
+        return board.kernels if self.kernels is None else board.checked_kernels(self.kernels)
 
     def changed(self, *, quant: str | None = None, kv: Kv | None = None, max_seq: int | None = None) -> Settings:
         """The settings with some options replaced."""

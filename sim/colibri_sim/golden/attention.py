@@ -36,7 +36,7 @@ class AttentionOperators(Operators):
 
     def attend_in_context(self, call: Call, a: Attention, q: F32Array, k: F32Array, v_: F32Array) -> F32Array:
         """Steps 2 to 9 from the split into heads on: the checked attention output [T, heads * d]."""
-        self.check(call, "v", self.join(v_))
+        self.check(call, "v", self.join(v_), limit_bits=self._cache.limit_bits)
         if a.qk_norm is not None and a.qk_norm.over == "head":
             q, k = self.qk_norm(call, a.qk_norm, q, k)
         if a.rope is not None:
@@ -48,7 +48,7 @@ class AttentionOperators(Operators):
             table = temperature_table(a.temperature, self.config.max_seq)
             q = self.heat_query(table[(call.positions + 1) // a.temperature.interval], q)
         self.emit(call, "q_rope", self.join(q), ranged=True)
-        self.emit(call, "k_rope", self.join(k), ranged=True)
+        self.emit(call, "k_rope", self.join(k), ranged=True, limit_bits=self._cache.limit_bits)
         assert call.layer is not None
         self._cache.append(call.layer, int(call.positions[0]), k, v_)
         keys, values = self._cache.read(call.layer, int(call.positions[-1]) + 1)

@@ -3,17 +3,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
 from colibri.axes import Attention, Convolution, LatentAttention, Mixer
 from colibri.model import ModelConfig
+from colibri.numerics import RANGE_BITS
 
 from .fma import F32Array
+from .functions import snap
 from .products import quantise
 
-KvFormat = Literal["f32", "q8"]
+KvFormat = Literal["f32", "f16", "q8"]
+F16_LIMIT_BITS = 0x477FF000
+"""65520: the least magnitude that rounds to an infinity in binary16."""
 
 
 class KvCache:
@@ -23,14 +27,19 @@ class KvCache:
     """
 
     def __init__(self, config: ModelConfig, kv: KvFormat) -> None:
-        if kv not in ("f32", "q8"):
-            raise ValueError(f"kv is f32 or q8, not {kv!r}")
+        if kv not in get_args(KvFormat):
+            raise ValueError(f"kv is f32, f16 or q8, not {kv!r}")
         self.kv = kv
         self._streams = [
             [np.zeros((config.max_seq, *shape), dtype=np.float32) for shape in _shapes(layer.mixer, config.hidden_size)]
             for layer in config.layers
         ]
         self._formats: list[KvFormat] = ["f32" if isinstance(x.mixer, Convolution) else kv for x in config.layers]
+
+    @property
+    def limit_bits(self) -> int:
+        """Bits of the least magnitude that cannot be stored: the range check of keys and values."""
+        return F16_LIMIT_BITS if self.kv == "f16" else RANGE_BITS
 
     def append(self, layer: int, position: int, *vectors: F32Array) -> None:
         """Write one array [T, heads, elements] for each stream at position, position + 1, ..."""
@@ -56,4 +65,6 @@ def _round_trip(x: F32Array, kv: KvFormat) -> F32Array:
     """[T, heads, elements] as it is read back; each head has a scale of its own."""
     if kv == "f32":
         return x
+    if kv == "f16":
+        return snap(x.astype(np.float16).astype(np.float32))
     return quantise(x.reshape(-1, x.shape[-1])).values().reshape(x.shape)

@@ -14,19 +14,27 @@ _INFINITY_BITS = 0x7F800000
 
 
 class RangeExceeded(ArithmeticError):
-    """A range-checked vector holds a magnitude of 2**50 or more; the engine returns COLIBRI_ERR_RANGE.
+    """A range-checked vector holds a magnitude at or over its limit; the engine returns COLIBRI_ERR_RANGE.
 
     position  token position in the sequence, first 0
     tensor    its name in the trace; layer and slot None where it has none
     """
 
-    def __init__(self, position: int, tensor: str, layer: int | None = None, slot: int | None = None) -> None:
+    def __init__(
+        self,
+        position: int,
+        tensor: str,
+        layer: int | None = None,
+        slot: int | None = None,
+        limit_bits: int = RANGE_BITS,
+    ) -> None:
         self.position = position
         self.tensor = tensor
         self.layer = layer
         self.slot = slot
+        limit = "2**50" if limit_bits == RANGE_BITS else f"{float(np.uint32(limit_bits).view(np.float32)):g}"
         place = tensor if layer is None else f"layer {layer} {tensor}"
-        super().__init__(f"position {position}: {place if slot is None else f'{place} slot {slot}'} reaches 2**50")
+        super().__init__(f"position {position}: {place if slot is None else f'{place} slot {slot}'} reaches {limit}")
 
 
 class ContractViolation(AssertionError):
@@ -48,7 +56,7 @@ def check_snapped(name: str, values: F32Array, *, finite: bool = True) -> None:
         raise ContractViolation(f"{name}{list(first)} has bits 0x{int(bits[first]):08x}: not snapped, or not finite")
 
 
-def first_out_of_range(values: F32Array) -> int | None:
-    """Index of the first vector (values [T, n]) with a magnitude of 2**50 or more; None where all are below."""
-    bad = np.flatnonzero(amax_bits(values) >= RANGE_BITS)
+def first_out_of_range(values: F32Array, limit_bits: int = RANGE_BITS) -> int | None:
+    """Index of the first vector (values [T, n]) with a magnitude at or over the limit; None where all are below."""
+    bad = np.flatnonzero(amax_bits(values) >= limit_bits)
     return int(bad[0]) if bad.size else None

@@ -29,7 +29,7 @@ class LatentAttentionOperators(AttentionOperators):
         )
         key = np.concatenate([latent[:, None], rotary], axis=-1)
         self.emit(call, "q_rope", self.join(query), ranged=True)
-        self.emit(call, "k_rope", self.join(key), ranged=True)
+        self.emit(call, "k_rope", self.join(key), ranged=True, limit_bits=self._cache.limit_bits)
         assert call.layer is not None
         self._cache.append(call.layer, int(call.positions[0]), key)
         (keys,) = self._cache.read(call.layer, int(call.positions[-1]) + 1)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from colibri.axes import Norm
 from colibri.model import ModelConfig
+from colibri.numerics import RANGE_BITS
 from colibri.quantise import Stored
 
 from . import functions as f
@@ -117,6 +118,7 @@ class Operators:
         values: F32Array,
         *,
         ranged: bool = False,
+        limit_bits: int = RANGE_BITS,
         slot: int | None = None,
         widths: I64Array | None = None,
     ) -> F32Array:
@@ -126,15 +128,17 @@ class Operators:
         """
         check_snapped(tensor, values, finite=not ranged)
         if ranged:
-            self.check(call, tensor, values, slot=slot)
+            self.check(call, tensor, values, slot=slot, limit_bits=limit_bits)
         self.show(call, TraceName(call.layer, tensor, slot), values, widths)
         return values
 
-    def check(self, call: Call, tensor: str, values: F32Array, *, slot: int | None = None) -> F32Array:
+    def check(
+        self, call: Call, tensor: str, values: F32Array, *, slot: int | None = None, limit_bits: int = RANGE_BITS
+    ) -> F32Array:
         """Range-check a finished tensor [T, n]; `tensor` is its trace name, or the next one that depends on it."""
-        bad = first_out_of_range(values)
+        bad = first_out_of_range(values, limit_bits)
         if bad is not None:
-            raise RangeExceeded(int(call.positions[bad]), tensor, call.layer, slot)
+            raise RangeExceeded(int(call.positions[bad]), tensor, call.layer, slot, limit_bits)
         return values
 
     def show(self, call: Call, name: TraceName, values: F32Array | I32Array, widths: I64Array | None = None) -> None:

@@ -55,8 +55,8 @@ class Sampling:
     def __post_init__(self) -> None:
         if self.temperature != 0 and not 2.0**-7 <= self.temperature <= 2.0**7:
             raise ValueError(f"temperature is 0 or from 2**-7 to 2**7, not {self.temperature}")
-        if self.top_k < 0 or not 0 < self.top_p <= 1 or not 0 <= self.seed <= _U64:
-            raise ValueError(f"top_k >= 0, 0 < top_p <= 1, seed of 64 bits: {self}")
+        if self.top_k < 0 or not 0 < np.float32(self.top_p) <= 1 or not 0 <= self.seed <= _U64:
+            raise ValueError(f"top_k >= 0, 0 < top_p <= 1 as float32, seed of 64 bits: {self}")
 
 
 def sample(logits: F32Array, temperature: float, top_k: int, top_p: float, rng: Pcg32) -> int:

@@ -1,29 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Count executed instructions exactly, with a plugin of QEMU's. Instructions, never cycles.
-
-The plugin is C, in plugin/count.c, and is compiled by the host's compiler for the QEMU that is found.
-"""
+"""Count executed instructions exactly, with a plugin of QEMU's (plugin/count.c). Instructions, never cycles."""
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from colibri.boards import Board
-from colibri.errors import NoVerdict, ToolError, UsageError
-from colibri_sim.qemu.machine import find_tool, linux_command, simulator_command
-from colibri_sim.qemu.runner import stream, work_folder
-from colibri_sim.qemu.symbols import address_of
+from colibri_sim.qemu.frames import Frame
+from colibri_sim.qemu.plugins import run_with_plugin
+from colibri_sim.qemu.symbols import address_of, range_of
 
-__all__ = ["count"]
+__all__ = ["Block", "Event", "Profile", "count", "profile"]
 
-PLUGIN_SOURCE = Path(__file__).resolve().parent / "plugin" / "count.c"
-# Plugin interface version 1: in QEMU from 4.2, with what is used here from 5.2; version 2 came with 9.0.
-FIRST_QEMU, FIRST_UNKNOWN_QEMU = (5, 2), (9, 0)
 MAX_MARKERS = 64
+
+Event = tuple[str, int]
+"""What was executed, by the name it was asked for, and the instructions executed before it."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive instructions without a jump into or out of them, as QEMU translated them.
+
+    n_bytes   may take in two bytes behind the block, where QEMU looked past its end
+    executed  how often     next_in_memory  how often the block right behind it came next: a branch at its end that was not taken
+    """
+
+    start: int
+    n_bytes: int
+    n_insns: int
+    executed: int
+    next_in_memory: int
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One run. windows: for each pair of begin and end, the blocks between, whose instructions add up to what was counted."""
+
+    events: list[Event]
+    windows: list[list[Block]]
+    frames: list[Frame]
 
 
 def count(
@@ -34,84 +52,73 @@ def count(
     *,
     image: Path | None = None,
     timeout_s: float = 600.0,
-) -> list[tuple[str, int]]:
+) -> list[Event]:
     """Run `elf` on `request`; return for each execution of a marker the instructions executed before it.
 
     markers  function names; the list is in the order of execution and ends with ("end", all instructions)
+
+    Raises what colibri_sim.qemu.plugins.run_with_plugin raises, and ElfError for a marker that the ELF has not.
     """
+    names = _addresses(elf, markers)
+    arguments = [f"at={address:x}" for address in names]
+    lines, _ = run_with_plugin(board, elf, request, "count", arguments, image=image, timeout_s=timeout_s)
+    return parse(lines, names)[0]
+
+
+def profile(
+    board: Board,
+    elf: Path,
+    request: bytes,
+    window: tuple[str, str],
+    markers: Sequence[str] = (),
+    ranges: Sequence[str] = (),
+    *,
+    image: Path | None = None,
+    timeout_s: float = 600.0,
+) -> Profile:
+    """Run `elf` on `request`; return what `count` does and the blocks that executed within each window.
+
+    window   the functions whose calls begin and end one
+    markers  further functions to note
+    ranges   functions that are noted when execution comes back to them after a marker
+
+    Raises as `count`.
+    """
+    names = _addresses(elf, [*window, *markers])
+    bounds = {range_of(elf, name): name for name in ranges}
+    begin, end = (address_of(elf, name) for name in window)
+    arguments = [
+        *(f"at={address:x}" for address in names),
+        *(f"in={low:x}-{high:x}" for low, high in bounds),
+        f"from={begin:x}",
+        f"to={end:x}",
+    ]
+    lines, frames = run_with_plugin(board, elf, request, "count", arguments, image=image, timeout_s=timeout_s)
+    events, windows = parse(lines, names | {low: name for (low, _), name in bounds.items()})
+    return Profile(events, windows, frames)
+
+
+def _addresses(elf: Path, markers: Sequence[str]) -> dict[int, str]:
     if len(markers) > MAX_MARKERS:
         raise ValueError(f"at most {MAX_MARKERS} markers")
-    if board.qemu is None:
-        raise UsageError(
-            f"board {board.name}",
-            expected="a board with a simulator",
-            got=f"no [qemu] in {board.path.name}",
-            hint="instructions are counted by QEMU only",
-        )
-    binary = find_tool(board.qemu.binary, board.qemu.package)
-    check_version(binary)
-    names = {address_of(elf, marker): marker for marker in markers}
-    with work_folder() as folder:
-        (folder / "request.bin").write_bytes(request)
-        plugin = build_plugin(folder)
-        argument = ",".join([str(plugin), f"out={folder / 'counts.txt'}", *(f"at={address:x}" for address in names)])
-        if board.image == "mapped":
-            command = linux_command(board, elf, image, plugin=argument)
-        else:
-            command = simulator_command(board, elf, plugin=argument)
-        for _ in stream(command, folder, timeout_s, elf=elf, arch=board.arch):
-            pass
-        return _parse(folder / "counts.txt", names, binary)
+    return {address_of(elf, marker): marker for marker in markers}
 
 
-def check_version(binary: str) -> None:
-    """Raise NoVerdict where the plugin interface of this QEMU is not the one that the plugin was written for."""
-    text = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False).stdout
-    match = re.search(r"version (\d+)\.(\d+)", text)
-    version = (int(match[1]), int(match[2])) if match else None
-    if version is None or not FIRST_QEMU <= version < FIRST_UNKNOWN_QEMU:
-        raise NoVerdict(
-            binary,
-            expected="QEMU 5.2 to 8.2, whose plugin interface has version 1",
-            got="an unknown version" if version is None else f"QEMU {version[0]}.{version[1]}",
-            hint="count with Debian 12's QEMU 7.2; everything else works with any version",
-        )
-
-
-def build_plugin(folder: Path) -> Path:
-    """Compile the plugin into `folder`; return its path."""
-    compiler = next((path for name in ("cc", "gcc", "clang", "clang-19") if (path := shutil.which(name))), None)
-    if compiler is None:
-        raise ToolError(
-            "cc",
-            expected="a C compiler for this machine, to build the counting plugin",
-            got="none in PATH",
-            hint="apt-get install --no-install-recommends gcc libc6-dev",
-        )
-    plugin = folder / "count.so"
-    command = [compiler, "-std=c11", "-O2", "-fPIC", "-shared", "-o", str(plugin), str(PLUGIN_SOURCE)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if result.returncode != 0:
-        raise ToolError(
-            compiler,
-            expected="a compiler that builds the counting plugin",
-            got=(result.stderr.strip().splitlines() or ["an error"])[0],
-            hint="apt-get install --no-install-recommends gcc libc6-dev",
-        )
-    return plugin
-
-
-def _parse(path: Path, names: dict[int, str], binary: str) -> list[tuple[str, int]]:
-    lines = path.read_text(encoding="ascii").splitlines() if path.exists() else []
-    if not lines or not lines[-1].startswith("end "):
-        raise NoVerdict(
-            binary,
-            expected="a complete list of counts from the plugin",
-            got="none" if not lines else "one that was cut short",
-            hint="does this QEMU take plugins? try: " + binary + " -plugin help",
-        )
-    counts = []
+def parse(lines: Sequence[str], names: Mapping[int, str]) -> tuple[list[Event], list[list[Block]]]:
+    """The plugin's lines as events and windows; the lines of a block in one window are added up."""
+    events: list[Event] = []
+    windows: list[dict[tuple[int, int, int], tuple[int, int]]] = []
+    in_window = False
     for line in lines:
-        marker, number = line.split()
-        counts.append(("end" if marker == "end" else names[int(marker, 16)], int(number)))
-    return counts
+        words = line.split()
+        if words[0] != "b":
+            events.append(("end" if words[0] == "end" else names[int(words[0], 16)], int(words[1])))
+            in_window = False
+            continue
+        if not in_window:
+            windows.append({})
+            in_window = True
+        key = (int(words[1], 16), int(words[2]), int(words[3]))
+        executed, following = windows[-1].get(key, (0, 0))
+        windows[-1][key] = (executed + int(words[4]), following + int(words[5]))
+    return events, [[Block(*key, *counts) for key, counts in sorted(window.items())] for window in windows]

@@ -28,6 +28,7 @@ __all__ = [
     "Status",
     "Token",
     "Trace",
+    "Walk",
     "bench_request",
     "encode",
     "generate_request",
@@ -208,6 +209,14 @@ class Count:
 
 
 @dataclass(frozen=True)
+class Walk:
+    """'W': the next stage of a token, as state.h numbers them, and its layer; 0 where it belongs to none."""
+
+    stage: int
+    layer: int
+
+
+@dataclass(frozen=True)
 class FaultReport:
     """'X': the core took a fault. `pc` 0: the hardware could not save it (a stack overflow on Cortex-M)."""
 
@@ -217,7 +226,7 @@ class FaultReport:
     address: int
 
 
-Message = Trace | Logits | Dump | FullLogits | Status | Token | Count | FaultReport
+Message = Trace | Logits | Dump | FullLogits | Status | Token | Count | Walk | FaultReport
 
 
 def message(frame: Frame) -> Message:
@@ -247,6 +256,8 @@ def message(frame: Frame) -> Message:
                 return Token(struct.unpack("<i", payload)[0])
             case "C":
                 return Count(*struct.unpack("<IQ", payload))
+            case "W":
+                return Walk(*struct.unpack("<II", payload))
             case "X":
                 return FaultReport(*struct.unpack("<IIII" if n == 16 else "<IQIQ", payload))
     except struct.error as error:

@@ -16,7 +16,7 @@ from colibri.importers.bind import Binding, Skip, Sources
 from colibri.importers.described.table import build, build_attention, build_latent, build_norm, error
 from colibri.importers.described.tensors import Rule, bind_rules, read_rules
 from colibri.importers.files import read_whole
-from colibri.importers.limits import MAX_LAYERS
+from colibri.importers.limits import MAX_LAYERS, MAX_TENSORS
 from colibri.importers.strict_json import Json
 from colibri.importers.text import described, place, quoted
 from colibri.model import ModelConfig
@@ -54,6 +54,9 @@ class DescribedFamily:
         try:
             config = _model(values, self.where)
             check_axes(config)
+            experts = sum(layer.ffn.router.n_experts for layer in config.layers if layer.ffn.router is not None)
+            if experts > MAX_TENSORS:
+                raise AxesError("router.n_experts", f"at most {MAX_TENSORS} experts in all layers", experts)
         except AxesError as e:
             raise error(f"{self.where}: {e.axis}", e.expected, e.got) from None
         return config

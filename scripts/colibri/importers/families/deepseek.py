@@ -29,7 +29,7 @@ from colibri.importers.families.routing import (
     read_scale,
     read_shared,
 )
-from colibri.importers.limits import MAX_LAYERS
+from colibri.importers.limits import MAX_EXTRA_LAYERS, MAX_LAYERS
 from colibri.importers.rope_config import read_rope
 from colibri.importers.strict_json import Json
 from colibri.importers.text import described
@@ -120,7 +120,7 @@ def _bindings(config: ModelConfig, sources: Sources, _reader: ConfigReader) -> I
 
 def _latent_bindings(config: ModelConfig, sources: Sources, reader: ConfigReader) -> Iterator[Binding]:
     yield from bind_decoder(config, sources, LATENT_TABLE, bind_latent)
-    yield from skip_extra_layers(config, LATENT_TABLE, reader.integer("num_nextn_predict_layers", 0, MAX_LAYERS))
+    yield from skip_extra_layers(config, LATENT_TABLE, reader.integer("num_nextn_predict_layers", 0, MAX_EXTRA_LAYERS))
 
 
 _DEFAULTS: dict[str, Json] = {

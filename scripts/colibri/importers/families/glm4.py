@@ -12,7 +12,7 @@ from colibri.importers.families.decoder import COMMON_DEFAULTS, read_attention, 
 from colibri.importers.families.deepseek import read_ffns, read_v3_router
 from colibri.importers.families.family import Family
 from colibri.importers.families.names import LLAMA, bind_decoder, skip_extra_layers
-from colibri.importers.limits import MAX_LAYERS
+from colibri.importers.limits import MAX_EXTRA_LAYERS
 from colibri.importers.rope_config import read_rope
 from colibri.model import ModelConfig
 
@@ -32,7 +32,7 @@ def _config(config: ConfigReader) -> ModelConfig:
 
 def _bindings(config: ModelConfig, sources: Sources, reader: ConfigReader) -> Iterator[Binding]:
     yield from bind_decoder(config, sources)
-    yield from skip_extra_layers(config, LLAMA, reader.integer("num_nextn_predict_layers", 0, MAX_LAYERS))
+    yield from skip_extra_layers(config, LLAMA, reader.integer("num_nextn_predict_layers", 0, MAX_EXTRA_LAYERS))
 
 
 FAMILY = Family(

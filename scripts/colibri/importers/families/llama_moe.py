@@ -104,9 +104,9 @@ def _experts(config: ModelConfig, n: int, prefix: str, _sources: Sources) -> Ite
 
 
 def _bindings(config: ModelConfig, sources: Sources, _reader: ConfigReader) -> Iterator[Binding]:
+    yield from bind_decoder(config, sources, _TABLE, _experts)
     for n in range(len(config.layers)):
         yield Skip(f"model.layers.{n}.mlp.gate.weight_noise.", "noise of the gate, in training only")
-    yield from bind_decoder(config, sources, _TABLE, _experts)
 
 
 FAMILY = Family(

@@ -42,7 +42,8 @@ def _ffns(config: ConfigReader, shared: Shared | None) -> list[Ffn]:
     if not isinstance(listed, list) or not all(isinstance(n, int) for n in listed):
         raise config.error("mlp_only_layers", "a list of layers", described(listed))
     step = config.integer("decoder_sparse_step", 1, MAX_LAYERS)
-    is_sparse = [n not in listed and (n + 1) % step == 0 for n in range(read_n_layers(config))]
+    dense_only = {int(str(n)) for n in listed}
+    is_sparse = [n not in dense_only and (n + 1) % step == 0 for n in range(read_n_layers(config))]
     dense = None if all(is_sparse) else Ffn(read_width(config), activation)
     width = read_width(config, "moe_intermediate_size")
     sparse = Ffn(width, activation, router=_router(config), shared=shared)

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What MVE (Cortex-M55) does better. */
+#ifndef COLIBRI_MVE_TABLE_H
+#define COLIBRI_MVE_TABLE_H
+
+#include "mve.h"
+
+#define COLIBRI_KERNEL_MATVEC_F32 colibri_matvec_f32_mve
+#define COLIBRI_KERNEL_MATVEC_BF16 colibri_matvec_bf16_mve
+#define COLIBRI_KERNEL_MATVEC_F16 colibri_matvec_f16_mve
+#define COLIBRI_KERNEL_MATVEC_Q8 colibri_matvec_q8_mve
+#define COLIBRI_KERNEL_MATVEC_Q8_GROUP colibri_matvec_q8_group_mve
+#define COLIBRI_KERNEL_MATVEC_Q4 colibri_matvec_q4_mve
+#define COLIBRI_KERNEL_WIDEN_Q8 colibri_widen_q8_mve
+#define COLIBRI_KERNEL_WIDEN_Q4 colibri_widen_q4_mve
+#define COLIBRI_KERNEL_DOT colibri_dot_mve
+#define COLIBRI_KERNEL_AXPY colibri_axpy_mve
+#define COLIBRI_KERNEL_SCALE colibri_scale_mve
+#define COLIBRI_KERNEL_ADD colibri_add_mve
+#define COLIBRI_KERNEL_NORMALISE colibri_normalise_mve
+#define COLIBRI_KERNEL_ABSMAX colibri_absmax_mve
+#define COLIBRI_KERNEL_SOFTMAX colibri_softmax_mve
+#define COLIBRI_KERNEL_SWIGLU colibri_swiglu_mve
+#define COLIBRI_KERNEL_ROTATE colibri_rotate_mve
+#define COLIBRI_KERNEL_QUANTISE_VECTOR colibri_quantise_vector_mve
+#define COLIBRI_KERNEL_SCORES_F32 colibri_scores_f32_mve
+#define COLIBRI_KERNEL_MIX_F32 colibri_mix_f32_mve
+#define COLIBRI_KERNEL_SCORES_F16 colibri_scores_f16_mve
+#define COLIBRI_KERNEL_MIX_F16 colibri_mix_f16_mve
+#define COLIBRI_KERNEL_NARROW_F16 colibri_narrow_f16_mve
+#define COLIBRI_KERNEL_SCORES_Q8 colibri_scores_q8_mve
+#define COLIBRI_KERNEL_MIX_Q8 colibri_mix_q8_mve
+#define COLIBRI_KERNEL_QUANTISE colibri_quantise_mve
+
+#endif

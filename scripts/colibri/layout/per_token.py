@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one token costs: multiply-accumulates and bytes of weights. Where experts differ in size, a bound: the largest count."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from colibri.axes import Attention, Layer
+from colibri.image.placement import Block, ImageLayout, Owner, owner_of
+from colibri.model import ModelConfig
+
+_MULTIPLIED = ("embedding", "head", "attention", "dense", "experts", "shared", "router")
+
+
+def macs_per_token(config: ModelConfig, layout: ImageLayout) -> int:
+    """Multiply-accumulates of the matrix products of one token, head included; attention over the cache comes on top."""
+    return _sum(config, layout, lambda block: block.matrix.macs if _is_matrix(block) else 0)
+
+
+def bytes_read_per_token(config: ModelConfig, layout: ImageLayout) -> int:
+    """Bytes of weights that one token reads, row padding and scales included: every matrix once, and its embedding row."""
+    embedding = layout.by_name["embed.weight"].matrix
+    row = embedding.row_bytes + embedding.scales_bytes // embedding.rows
+    tables = sum(block.matrix.bytes for block in layout.blocks if block.name.startswith("rope."))
+    temperatures = 4 * sum(
+        isinstance(m := layer.mixer, Attention) and m.temperature is not None for layer in config.layers
+    )
+    return row + tables + temperatures + _sum(config, layout, _read_bytes)
+
+
+def _sum(config: ModelConfig, layout: ImageLayout, cost: Callable[[Block], int]) -> int:
+    """A cost over everything that one token uses: of each layer's experts the top_k dearest."""
+    total = 0
+    of_experts: dict[Owner, int] = defaultdict(int)
+    for block in layout.blocks:
+        owner = owner_of(block.name)
+        if owner is not None and owner.kind in ("expert", "attention"):
+            of_experts[owner] += cost(block)
+        elif block.part != "tables" and (block.name != "embed.weight" or config.tied_head):
+            total += cost(block)
+    for n, layer in enumerate(config.layers):
+        for kind in ("expert", "attention"):
+            costs = sorted(
+                (c for owner, c in of_experts.items() if (owner.layer, owner.kind) == (n, kind)), reverse=True
+            )
+            total += sum(costs[: _top_k(layer, kind)])
+    return total
+
+
+def _top_k(layer: Layer, kind: str) -> int:
+    router = (
+        layer.ffn.router if kind == "expert" else layer.mixer.router if isinstance(layer.mixer, Attention) else None
+    )
+    return router.top_k if router else 0
+
+
+def _is_matrix(block: Block) -> bool:
+    """Not a norm, a bias, sinks or a correction."""
+    return block.part in _MULTIPLIED and block.name.endswith(".weight")
+
+
+def _read_bytes(block: Block) -> int:
+    return block.matrix.data_bytes + block.matrix.scales_bytes

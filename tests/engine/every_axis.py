@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model that has every axis: all of the engine compiles for it, and every table has columns."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from colibri.axes import (
+    Activation,
+    Attention,
+    Clamp,
+    Convolution,
+    Ffn,
+    Groups,
+    LatentAttention,
+    Layer,
+    Norm,
+    QkNorm,
+    Renormalise,
+    Rope,
+    Router,
+    Shared,
+    Temperature,
+)
+from colibri.build.config_header import config_hash, config_header, config_macros
+from colibri.combinations import contradictions
+from colibri.image.placement import ImageLayout, lay_out
+from colibri.image.writer import write_image
+from colibri.layout.state_layout import state_layout
+from colibri.layout.uses import uses
+from colibri.model import ModelConfig
+from colibri.quantise import Policy
+from verify.random_models import random_model
+
+RMS, PLAIN = Norm(1e-5), Norm(1e-6, weight=False)
+CENTRED = Norm(1e-5, "layer", bias=True)
+QUANT = "embedding=f16,head=bf16,attention=q8,dense=f32,experts=q4,shared=q8:32"
+
+
+def _ffn(activation: Activation, gated: bool) -> Ffn:
+    return Ffn(9, activation, gated, bias=True)
+
+
+ROPES = Rope("half", (1.0, 0.1), 1.25), Rope("adjacent", (0.5,))
+GROUPED = Router(6, 3, "tanh", True, "sigmoid", True, Groups(3, 2, "top2", "zero"), weights="score", scale=2.0,
+                 renormalise=Renormalise("l2", 1e-6))  # fmt: skip
+MIXERS = (
+    Attention(4, 2, 6, 0.5, ROPES[0], window=3, qkv_bias=True, o_bias=True, clip=2.0, qk_norm=QkNorm("head", PLAIN), sinks=True,
+              temperature=Temperature(2, 0.1), gate=True),
+    Attention(4, 2, 5, 0.5, None, chunk=4, qk_norm=QkNorm("vector", RMS), kv_map="tile"),
+    LatentAttention(3, 7, 5, 2, 4, 0.3, ROPES[1], RMS, q_rank=6, bias=True),
+    Convolution(3, bias=True),
+    Attention(6, 2, 5, 0.4, ROPES[1], o_bias=True, kv_map="tile", router=Router(4, 3, "tanh")),
+)  # fmt: skip
+FFNS = (
+    Ffn(11, router=GROUPED, widths=(3, 4, 5, 6, 7, 11), shared=Shared(5, gated=True), output_bias=True),
+    Ffn(8, clamp=Clamp(7.0, 1.702), router=Router(4, 2, weights="sigmoid", side="input")),
+    Ffn(9, "gelu_erf", router=Router(5, 2, method="sparsemixer", jitter=0.01)),
+    *(_ffn(a, gated) for a, gated in (("silu", True), ("silu", False), ("gelu_tanh", True), ("relu", True), ("relu2", False))),
+)  # fmt: skip
+
+
+def every_axis() -> ModelConfig:
+    """Every axis in some layer."""
+    n = max(len(MIXERS), len(FFNS))
+    norms = (RMS, CENTRED, None)
+    layers = tuple(
+        Layer(
+            MIXERS[i % len(MIXERS)],
+            FFNS[i % len(FFNS)],
+            norms[i % 3],
+            norms[(i + 1) % 3],
+            attn_post_norm=RMS if i % 2 else None,
+            ffn_post_norm=None if i % 2 else PLAIN,
+            residual=0.5 if i else 1.0,
+        )
+        for i in range(n)
+    )
+    config = ModelConfig("every", 40, 20, 12, layers, RMS, False, embedding_scale=2.0, logits_scale=0.5, head_bias=True)
+    assert not list(contradictions(config))
+    assert all(uses(config).values()), [name for name, use in uses(config).items() if not use]
+    return config
+
+
+def equally_wide(config: ModelConfig) -> ModelConfig:
+    """Experts of one layer all alike, so that the choice among them changes no number of instructions."""
+    layers = tuple(replace(layer, ffn=replace(layer.ffn, widths=None)) for layer in config.layers)
+    return replace(config, layers=layers)
+
+
+@dataclass(frozen=True)
+class EveryAxis:
+    """As Tiny: an engine's model_config.h, and images for it."""
+
+    kv: Literal["f32", "f16", "q8"] = "q8"
+    model: ModelConfig = field(default_factory=every_axis)
+
+    @property
+    def config(self) -> str:
+        return config_header(self._macros(), title="every axis", weights_address=0, prefix=None)
+
+    def image(self, seed: int) -> bytes:
+        """Random weights."""
+        out = io.BytesIO()
+        write_image(out, random_model(self.model, seed), self._policy, self._layout, config_hash=config_hash(self._macros()),
+                    load_address=0, name="every axis")  # fmt: skip
+        return out.getvalue()
+
+    def _macros(self) -> list[str]:
+        return config_macros(self.model, self._layout, state_layout(self.model, self._policy, self.kv), self.kv)
+
+    @property
+    def _policy(self) -> Policy:
+        return Policy.parse(QUANT).resolve(self.model)
+
+    @property
+    def _layout(self) -> ImageLayout:
+        return lay_out(self.model, self._policy, 64)
