@@ -253,7 +253,7 @@ BAD_FILES: dict[str, tuple[str, str, str]] = {
     "a flag that is text": ("transposed = true", 'transposed = "yes"', "true or false"),
     "ignored that is text": ('name = "own_model"', 'ignore = "x"', "a list of beginnings"),
     "a name that is a list": ('name = "own_model"', "name = [1]", "text"),
-    "stated the other way": ("transposed = true", "transposed = false", "from config.json"),
+    "stated the other way": ("transposed = true", "transposed = false", "from the configuration"),
 }
 
 

@@ -34,7 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "colibri.layout": {"errors", *_MODEL, "quantise", "boards", "image", "data"},
     "colibri.audit": {"errors", "boards", "folder"},
     "colibri.build": {*_LEAVES, "quantise", "boards", "image", "layout", "audit", "folder", "output", "data"},
-    "colibri.export": {"errors", "boards", "build", "folder", "output", "data"},
+    "colibri.export": {"errors", *_MODEL, "boards", "build", "folder", "output", "data", "importers", "text"},
     "colibri.packing": {"text", *_LEAVES, "quantise", "boards", "image", "layout", "build", "folder"},
     "colibri_sim.golden": {
         *("colibri.axes", "colibri.combinations", "colibri.errors", "colibri.model", "colibri.numerics"),
@@ -55,6 +55,7 @@ ONLY_IN: dict[str, set[str]] = {
     "subprocess": {"colibri.cli", "colibri.build", "colibri_sim.qemu", "colibri_sim.cycles"},
     "elftools": {"colibri.audit", "colibri_sim.qemu"},
     "tokenizers": {"colibri.tokenizer"},
+    "gguf": {"colibri.importers"},
     "argparse": set(),
     "logging": set(),
     "warnings": set(),

@@ -44,23 +44,28 @@ def tokenizer_json(
     before, after  ids around every text
     Raises Unsupported.
     """
-    names = [piece.text for piece in pieces]
-    if len(set(names)) != len(names) or not all(names):
-        raise Unsupported("a vocabulary with an empty piece, or one that is there twice")
-    around = [*before, *after]
-    if any(not 0 <= i < len(pieces) for i in around):
-        raise Unsupported("an id around the text that is not in the vocabulary")
+    names, around = [piece.text for piece in pieces], [*before, *after]
+    check_pieces(pieces, around)
     document = {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": [_added(i, p) for i, p in enumerate(pieces) if p.kind in _ADDED],
+        "added_tokens": added_tokens(pieces),
         **_spaces(unigram=unigram, prefix=prefix, names=names),
-        "post_processor": _template(names, before, after) if around else None,
+        "post_processor": template(names, before, after) if around else None,
         "decoder": {"type": "Sequence", "decoders": _decoders(prefix=prefix)},
         "model": _unigram(pieces) if unigram else _bpe(pieces),
     }
     return json.dumps(document, ensure_ascii=False).encode()
+
+
+def check_pieces(pieces: Sequence[Piece], around: Sequence[int]) -> None:
+    """Raise Unsupported for a vocabulary that names cannot tell apart, or an id around the text that is not in it."""
+    names = {piece.text for piece in pieces}
+    if len(names) != len(pieces) or "" in names:
+        raise Unsupported("a vocabulary with an empty piece, or one that is there twice")
+    if any(not 0 <= i < len(pieces) for i in around):
+        raise Unsupported("an id around the text that is not in the vocabulary")
 
 
 def splits_at_spaces(tokens: Sequence[bytes | None]) -> bool:
@@ -69,6 +74,11 @@ def splits_at_spaces(tokens: Sequence[bytes | None]) -> bool:
 
 
 _ADDED = (Kind.UNKNOWN, Kind.CONTROL, Kind.USER_DEFINED)
+
+
+def added_tokens(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
+    """The pieces that are looked for in the text as it stands."""
+    return [_added(i, p) for i, p in enumerate(pieces) if p.kind in _ADDED]
 
 
 def _added(i: int, piece: Piece) -> dict[str, Any]:
@@ -92,7 +102,9 @@ def _decoders(*, prefix: bool) -> list[dict[str, Any]]:
     return [spaces, {"type": "ByteFallback"}, {"type": "Fuse"}, *strip]
 
 
-def _template(names: Sequence[str], before: Sequence[int], after: Sequence[int]) -> dict[str, Any]:
+def template(names: Sequence[str], before: Sequence[int], after: Sequence[int]) -> dict[str, Any]:
+    """A post-processor that puts ids around every text."""
+
     def special(i: int) -> dict[str, Any]:
         return {"SpecialToken": {"id": names[i], "type_id": 0}}
 
