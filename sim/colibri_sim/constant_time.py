@@ -28,7 +28,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Difference:
-    """The first place where a prompt parts from prompt 0: the stage that executed, or accessed, something else."""
+    """The first place where a prompt parts from prompt 0: the stage, or the walk behind it, that did something else."""
 
     position: int
     prompt: int
