@@ -175,7 +175,7 @@ static uint32_t width_of_block(void)
 {
     const colibri_state_t *s = &colibri_app_state;
     uint32_t stage = s->header.stage;
-    if (stage < COLIBRI_STAGE_BLOCK || stage > COLIBRI_STAGE_DOWN) {
+    if (stage < COLIBRI_STAGE_GATE || stage > COLIBRI_STAGE_DOWN) {
         return 0;
     }
     return COLIBRI_SHAPE_WIDTH(colibri_shape_of(s, colibri_block_of(s)));

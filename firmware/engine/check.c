@@ -19,7 +19,7 @@ static uint32_t expert_holds(const colibri_state_t *state)
     const uint32_t slot = state->header.slot;
     (void)kind;
 #if COLIBRI_HAS_EXPERTS
-    if (stage >= COLIBRI_STAGE_BLOCK && stage <= COLIBRI_STAGE_DOWN && slot < COLIBRI_KIND_TOP_K(kind)) {
+    if (stage >= COLIBRI_STAGE_GATE && stage <= COLIBRI_STAGE_DOWN && slot < COLIBRI_KIND_TOP_K(kind)) {
         return (uint32_t)state->expert_ids[slot] < COLIBRI_KIND_N_EXPERTS(kind);
     }
 #endif

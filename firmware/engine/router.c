@@ -57,6 +57,16 @@ static void score(float *scores, const float *logits, uint32_t router)
     }
 }
 
+/* values[id], without an access whose address depends on the choice. */
+static float pick(const float *values, uint32_t n, uint32_t id)
+{
+    uint32_t bits = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        bits |= colibri_bits(values[i]) & colibri_mask_equal(i, id);
+    }
+    return colibri_from_bits(bits);
+}
+
 /* What the choice is made by. */
 static void selection_values(float *choice, const float *scores, const colibri_gate_t *gate, float *of_groups)
 {
@@ -92,7 +102,7 @@ void colibri_route(int32_t *ids, float *weights, const float *logits, const coli
     selection_values(choice, scores, gate, scratch + COLIBRI_SCRATCH_ROUTER_HIDDEN);
     colibri_top_k(ids, weights, choice, COLIBRI_ROUTER_N_EXPERTS(router), COLIBRI_ROUTER_TOP_K(router));
     for (uint32_t j = 0; j < COLIBRI_ROUTER_TOP_K(router); j++) {
-        weights[j] = scores[ids[j]];
+        weights[j] = pick(scores, COLIBRI_ROUTER_N_EXPERTS(router), (uint32_t)ids[j]);
     }
 #else
     (void)scratch;

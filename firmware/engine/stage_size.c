@@ -85,7 +85,7 @@ static colibri_stage_size_t of_mixer(const colibri_state_t *state, uint32_t kind
         return mixer == COLIBRI_MIXER_CONVOLUTION ? of_vector(COLIBRI_KIND_TAPS(kind) * COLIBRI_HIDDEN_SIZE) : nothing;
 #endif
     default:
-        return of_hidden(1);
+        return nothing;
     }
 }
 
@@ -93,6 +93,13 @@ colibri_stage_size_t colibri_stage_size(const colibri_state_t *state)
 {
     const uint32_t kind = colibri_kind_of(state);
     switch (state->header.stage) {
+    case COLIBRI_STAGE_EMBED:
+    case COLIBRI_STAGE_ATTN_NORM:
+    case COLIBRI_STAGE_ATTN_RESIDUAL:
+    case COLIBRI_STAGE_FFN_NORM:
+    case COLIBRI_STAGE_FFN_RESIDUAL:
+    case COLIBRI_STAGE_FINAL_NORM:
+        return of_hidden(1);
     case COLIBRI_STAGE_O:
         return of_matrix(COLIBRI_KIND_ATTN_O_MATRIX(kind));
 #if COLIBRI_HAS_ATTN_POST_NORM
@@ -140,5 +147,5 @@ uint32_t colibri_stage_slots(const colibri_state_t *state)
         return COLIBRI_KIND_ATTN_TOP_K(kind);
     }
 #endif
-    return stage >= COLIBRI_STAGE_BLOCK && stage <= COLIBRI_STAGE_DOWN ? COLIBRI_KIND_N_SLOTS(kind) : 1u;
+    return stage >= COLIBRI_STAGE_GATE && stage <= COLIBRI_STAGE_DOWN ? COLIBRI_KIND_N_SLOTS(kind) : 1u;
 }

@@ -251,7 +251,7 @@ static colibri_status run_block(const colibri_call_t *call, uint32_t begin, uint
     const colibri_block_t block = colibri_block(call);
     const float *x = colibri_block_input(state);
 #if COLIBRI_HAS_SIDE_INPUT
-    const uint32_t first_stage = COLIBRI_KIND_IS_GATED(colibri_kind_of(state)) ? COLIBRI_STAGE_BLOCK : COLIBRI_STAGE_UP;
+    const uint32_t first_stage = COLIBRI_KIND_IS_GATED(colibri_kind_of(state)) ? (uint32_t)COLIBRI_STAGE_GATE : (uint32_t)COLIBRI_STAGE_UP;
     if (state->header.stage == first_stage && begin == 0 && colibri_weigh_input(state) != COLIBRI_OK) {
         return COLIBRI_ERR_RANGE;
     }

@@ -38,6 +38,8 @@ const char *colibri_status_name(colibri_status status)
         NAME(COLIBRI_ERR_SAMPLING);
         NAME(COLIBRI_ERR_CURSOR);
         NAME(COLIBRI_ERR_RANGE);
+        NAME(COLIBRI_ERR_UTF8);
+        NAME(COLIBRI_ERR_BUFFER);
         NAME(COLIBRI_ERR_SELFTEST);
     default:
         return "unknown status";

@@ -4,9 +4,6 @@
  */
 #include "internal.h"
 
-/* Whether a layer may leave out a stage that the model has. */
-#define COLIBRI_SKIPS (COLIBRI_N_KINDS > 1 || (COLIBRI_HAS_MIXTURE && COLIBRI_HAS_ROUTER_HIDDEN))
-
 /* To the next layer, or the end of the token; 1 where that completes the call. */
 static uint32_t advance_layer(colibri_state_header_t *h)
 {
@@ -48,7 +45,7 @@ static uint32_t advance(colibri_state_t *state)
             h->slot = 0;
             h->stage++;
         } else {
-            h->stage = COLIBRI_STAGE_BLOCK;
+            h->stage = COLIBRI_STAGE_GATE;
         }
         break;
     case COLIBRI_STAGE_FFN_RESIDUAL:
@@ -62,11 +59,9 @@ static uint32_t advance(colibri_state_t *state)
         h->stage++;
         break;
     }
-#if COLIBRI_SKIPS
-    while (colibri_stage_size(state).n_units == 0) {
+    while (colibri_stage_size(state).n_units == 0) { /* not of this layer */
         h->stage++;
     }
-#endif
     return 0;
 }
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which axes exclude each other, or do not fit each other's sizes: what docs/NUMERICS.md section 7 gives no arithmetic for."""
+"""Which axes exclude each other, do not fit each other's sizes or are out of range: what NUMERICS.md gives no arithmetic for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 
 from colibri.axes import Attention, Convolution, Ffn, LatentAttention, Layer, Norm, Rope, Router
 from colibri.model import ModelConfig
@@ -11,15 +12,42 @@ from colibri.model import ModelConfig
 MIN_POSITIVE = 2.0**-40
 """Of a norm's eps and of what weights are divided by: below it NUMERICS section 2 does not hold."""
 
+MAX_ANGLE = 1 << 20
+"""In radians: sincos is defined below (section 6). A context has at most so many positions."""
+_SMALL = ("inv_freq", "renormalise.eps")
+"""Where less than 2**-40 is harmless: a frequency is snapped, that eps is only added."""
+
 
 def contradictions(config: ModelConfig) -> Iterator[str]:
     """What is impossible in a configuration, one sentence each, with its layer."""
+    for name in ("embedding_scale", "logits_scale"):
+        yield from _numbers(name, getattr(config, name))
     yield from _norm("final_norm", config.final_norm)
     for n, layer in enumerate(config.layers):
         yield from (f"layer {n}: {problem}" for problem in _layer(layer))
+        rope = getattr(layer.mixer, "rope", None)
+        if rope is not None and not all(0 <= x * min(config.max_seq, MAX_ANGLE) <= MAX_ANGLE for x in rope.inv_freq):
+            yield f"layer {n}: rope: angles outside 0 to 2**20 radians"
+
+
+def _numbers(name: str, value: object) -> Iterator[str]:
+    """Every number in an axis: counts from 1 on, factors whose product with a snapped value is normal (section 2)."""
+    if is_dataclass(value):
+        for field in fields(value):
+            yield from _numbers(f"{name}.{field.name}".removeprefix("."), getattr(value, field.name))
+    elif isinstance(value, tuple):
+        for n, part in enumerate(value):
+            yield from _numbers(f"{name}[{n}]", part)
+    elif isinstance(value, int) and not isinstance(value, bool) and value < 1:
+        yield f"{name} is {value}"
+    elif isinstance(value, float):
+        least = 0.0 if value == 0 or any(small in name for small in _SMALL) else MIN_POSITIVE
+        if not least <= abs(value) < 2.0**50:
+            yield f"{name} is {value:g}: neither 0 nor of a magnitude from 2**-40 to 2**50"
 
 
 def _layer(layer: Layer) -> Iterator[str]:
+    yield from _numbers("", layer)
     for name in ("attn_norm", "ffn_norm", "attn_post_norm", "ffn_post_norm"):
         yield from _norm(name, getattr(layer, name))
     match layer.mixer:
@@ -28,9 +56,8 @@ def _layer(layer: Layer) -> Iterator[str]:
         case LatentAttention():
             yield from _norm("latent norm", layer.mixer.norm)
             yield from _rope(layer.mixer.rope, layer.mixer.rope_dim)
-        case Convolution():
-            if layer.mixer.taps < 1:
-                yield "a convolution without taps"
+        case Convolution():  # nothing beside its numbers
+            pass
     yield from _ffn(layer.ffn)
 
 
@@ -44,7 +71,7 @@ def _norm(name: str, norm: Norm | None) -> Iterator[str]:
 
 
 def _rope(rope: Rope, head_dim: int) -> Iterator[str]:
-    if rope.rotary_dim > head_dim:
+    if not 0 < rope.rotary_dim <= head_dim:
         yield f"rope: {rope.rotary_dim} rotary dimensions in heads of {head_dim}"
 
 

@@ -3,6 +3,7 @@
 
 model.bin            the image                      model_config.h        what the engine is compiled against
 model.hex            the same as Intel HEX          model_tokenizer.json  the checkpoint's tokenizer
+model_tokenizer.bin  the tokenizer for the device, where it can be expressed there
 manifest.json        what was packed, and how       vectors.json          what the golden model says
 BOARD.toml           the board's description        origin.json           where the inputs lay
 
@@ -20,11 +21,12 @@ from colibri.errors import ImageError, UsageError
 from colibri.model import Generation, Reading
 
 SCHEMA_VERSION = 1
-IMAGE, HEX, CONFIG, TOKENIZER, MANIFEST, VECTORS, ORIGIN = (
+IMAGE, HEX, CONFIG, TOKENIZER, DEVICE_TOKENIZER, MANIFEST, VECTORS, ORIGIN = (
     "model.bin",
     "model.hex",
     "model_config.h",
     "model_tokenizer.json",
+    "model_tokenizer.bin",
     "manifest.json",
     "vectors.json",
     "origin.json",

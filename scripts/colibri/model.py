@@ -61,8 +61,10 @@ class Tensor:
     """A named tensor that is read when asked for.
 
     source  where it comes from, for messages: file and the name in it
-    dtype   of the file: f32, f16, bf16, f8_e4m3, mxfp4
+    dtype   of the file: f32, f16, bf16, f8_e4m3, mxfp4, or a block type of GGUF: q8_0, ...
     read    returns float32, shape `shape`, a new array at each call
+    groups  where the file has integers q, -128 to 128, and one scale, not negative, for each 32 of a row: those,
+            [rows, cols] and [rows, cols / 32]; a value is ``float32(q) * scale``
     """
 
     name: str
@@ -70,6 +72,7 @@ class Tensor:
     dtype: str
     source: str
     read: Callable[[], F32Array]
+    groups: Callable[[], tuple[npt.NDArray[np.int16], F32Array]] | None = None
 
 
 @dataclass(frozen=True)

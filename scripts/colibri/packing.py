@@ -10,7 +10,7 @@ from typing import Any
 
 from colibri.boards import Board
 from colibri.build.config_header import config_hash, config_header, config_macros
-from colibri.folder import CONFIG, HEX, IMAGE, MANIFEST, ORIGIN, SCHEMA_VERSION, TOKENIZER, VECTORS
+from colibri.folder import CONFIG, DEVICE_TOKENIZER, HEX, IMAGE, MANIFEST, ORIGIN, SCHEMA_VERSION, TOKENIZER, VECTORS
 from colibri.image.hexfile import LIMIT as HEX_LIMIT
 from colibri.image.hexfile import write_hex
 from colibri.image.selftest import SelfTest
@@ -18,6 +18,7 @@ from colibri.image.writer import Written, write_image
 from colibri.layout.plan import Plan
 from colibri.layout.settings import Settings
 from colibri.model import Model
+from colibri.text.device import for_device
 
 
 def write_folder(
@@ -53,6 +54,9 @@ def write_folder(
     (folder / CONFIG).write_text(header, "utf-8")
     if model.tokenizer_json is not None:
         (folder / TOKENIZER).write_bytes(model.tokenizer_json)
+        device = for_device(model.tokenizer_json)
+        if device.tables is not None:
+            (folder / DEVICE_TOKENIZER).write_bytes(device.tables)
     (folder / VECTORS).write_text(json.dumps(vectors, separators=(",", ":")) + "\n")
     manifest = _manifest(model, name, board, settings, plan, written, digest)
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
@@ -72,6 +76,14 @@ def _macros(plan: Plan, settings: Settings) -> list[str]:
     return config_macros(plan.config, plan.layout, plan.state, settings.kv)
 
 
+def _device_tokenizer(model: Model) -> dict[str, Any] | None:
+    """What the device's tables take of flash, or why there are none. None: the checkpoint has no tokenizer."""
+    if model.tokenizer_json is None:
+        return None
+    device = for_device(model.tokenizer_json)
+    return {"bytes": len(device.tables)} if device.tables is not None else {"unsupported": device.reason}
+
+
 def _manifest(
     model: Model, name: str, board: Board, settings: Settings, plan: Plan, written: Written, digest: bytes
 ) -> dict[str, Any]:
@@ -83,6 +95,7 @@ def _manifest(
         "reading": reading_json(model),
         "settings": settings_json(plan, board, settings),
         "config_hash": digest.hex(),
+        "device_tokenizer": _device_tokenizer(model),
         "image": {"bytes": plan.layout.image_bytes, "sha256": written.image_sha256},
         "plan": plan.to_json(),
         "generation": vars(model.generation),

@@ -59,6 +59,12 @@ def test_export_c(packed: Folders, tmp_path: Path) -> None:
     assert strict("export-c", "export-c", packed(LINUX), "-o", tmp_path / "out").code == 0
 
 
+def test_export_gguf_and_inspect(tmp_path: Path) -> None:
+    file = tmp_path / "out.gguf"
+    assert strict("export-gguf", "export-gguf", MIXTRAL, "-o", file).code == 0
+    assert strict("inspect", "inspect", file).document["config"]["family"] == "mixtral"
+
+
 def test_build_lib_and_audit(packed: Folders, tmp_path: Path) -> None:
     folder = tmp_path / "packed"
     shutil.copytree(packed(LINUX), folder)

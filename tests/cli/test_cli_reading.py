@@ -6,11 +6,12 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cli.command import MIXTRAL, ROOT, call
-from colibri.cli import workflow
+from colibri.cli import options, workflow
 from colibri.folder import read_folder
 from colibri.model import Reading
 
@@ -62,14 +63,8 @@ def test_a_packed_folder_remembers_how_it_was_read(tmp_path: Path) -> None:
 
 def test_a_kept_folder_is_used_again_for_the_same_reading_only(tmp_path: Path) -> None:
     work = tmp_path / "work"
-    values = {
-        "family": None,
-        "overrides": (("attention.sliding_window", "3"),),
-        "quant": None,
-        "kv": None,
-        "max_seq": None,
-    }
-    values |= {"weights_addr": None, "expert_align": None, "prefix": None}
+    values: dict[str, Any] = {**dict.fromkeys(options.SETTING_NAMES), "family": None}
+    values["overrides"] = (("attention.sliding_window", "3"),)
     with workflow.packed(MIXTRAL, BOARD, values, work) as folder:
         first = folder.manifest
     stamp = (work / "model.bin").stat().st_mtime_ns

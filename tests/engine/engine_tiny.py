@@ -280,6 +280,12 @@ def statuses() -> dict[str, int]:
     return {name: int(value) for name, value in re.findall(r"COLIBRI_(\w+) = (-?\d+)", text)}
 
 
+def stages() -> dict[str, int]:
+    """Number of each stage."""
+    text = (FIRMWARE / "include/colibri/state.h").read_text()
+    return {name: i for i, name in enumerate(re.findall(r"^    COLIBRI_STAGE_(\w+),", text, re.MULTILINE))}
+
+
 def compile_library(tiny: Tiny, folder: Path, compiler: str = "gcc", *flags: str) -> ctypes.CDLL:
     (folder / "model_config.h").write_text(tiny.config)
     library = folder / f"engine-{compiler}-{abs(hash(flags)):x}.so"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from engine_tiny import CASES, Engine, Tiny, compilers, split
+from engine_tiny import CASES, Engine, Tiny, compilers, split, stages
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -153,24 +153,25 @@ def test_any_way_to_the_same_ids_gives_the_same_bits(
 
 
 def test_stage_end_slices_walk_the_stages_of_the_design(engine_of: Callable[..., Engine]) -> None:
-    embed, attn_norm, ffn_norm, router, gate, down, ffn_residual, final_norm, head = 0, 1, 9, 10, 11, 14, 15, 16, 17
-    layer = [*range(attn_norm, ffn_norm + 1), router, *[*range(gate, down + 1)] * 2, ffn_residual]
-    for logits, end in ((True, [final_norm, head]), (False, [])):
+    names = list(stages())
+    attention = ["attn_norm", "q", "k", "v", "rope", "attention", "o", "attn_residual", "ffn_norm"]
+    block = ["gate", "up", "act", "down"]
+    layer = [*attention, "router", *block * 2, "ffn_residual"]
+    for logits, end in ((True, ["final_norm", "head"]), (False, [])):
         engine = engine_of("moe_f32")
         walked = []
         status = 1
         while status == 1:
-            walked.append(int(engine.header[4]))
+            walked.append(names[int(engine.header[4])].lower())
             status = engine.step([5, 6], 0, logits)
-        assert ([embed] + layer * 2) * 2 + end == walked
+        assert (["embed"] + layer * 2) * 2 + end == walked
     dense = engine_of("dense")
-    dense_layer = list(range(attn_norm, ffn_residual))  # there is no router stage, and the numbers have no gap
     walked = []
     status = 1
     while status == 1:
-        walked.append(int(dense.header[4]))
+        walked.append(names[int(dense.header[4])].lower())
         status = dense.step([5], 0)
-    assert [embed, *dense_layer * 2, final_norm - 1, head - 1] == walked
+    assert ["embed", *[*attention, *block, "ffn_residual"] * 2, "final_norm", "head"] == walked
 
 
 @pytest.mark.parametrize("max_macs", [1, 100, 1000])
@@ -242,7 +243,7 @@ def test_cycle_count_is_the_difference_of_the_ports_counter(engine_of: Callable[
 
 def test_pad_lanes_are_zero_for_the_matrix_that_follows(engine_of: Callable[..., Engine]) -> None:
     """Whatever the shared buffers held before: garbage is put there by hand."""
-    attention, act = 6, 13
+    attention, act = stages()["ATTENTION"], stages()["ACT"]
     grouped = engine_of("moe_q8_group")  # 36 elements of q, 40 of the sum
     grouped.run_to([1], attention)
     grouped.floats("q")[36:] = 7
@@ -254,7 +255,7 @@ def test_pad_lanes_are_zero_for_the_matrix_that_follows(engine_of: Callable[...,
     assert floats.step([1], 0) == 1
     assert not floats.floats("scratch")[13:16].any()
     odd = engine_of("moe_q8")  # hidden size 20
-    odd.run_to([1], 2)
+    odd.run_to([1], stages()["Q"])
     quant = odd.state[odd.tiny.buffers["quant"]]
     quant[:] = 7
     assert odd.step([1], 0) == 1

@@ -8,12 +8,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from engine_tiny import Engine, Scrub, statuses, tiny_of
+from engine_tiny import Engine, Scrub, stages, statuses, tiny_of
 
 S = statuses()
 NULL = ctypes.c_void_p(None)
 WORDS = ["magic", "position", "seq_len", "done", "stage", "layer", "slot", "unit", "status", "logits", "ids_hash"]
-ATTN_NORM, ROPE, ATTN_RESIDUAL, GATE, ACT, FFN_RESIDUAL = 1, 5, 8, 11, 13, 15
+ATTN_NORM, ROPE, ATTN_RESIDUAL, GATE, ACT, FFN_RESIDUAL = (
+    stages()[name] for name in ("ATTN_NORM", "ROPE", "ATTN_RESIDUAL", "GATE", "ACT", "FFN_RESIDUAL")
+)
 HEADER = {name: i for i, name in enumerate(WORDS)}
 
 
@@ -98,12 +100,13 @@ def test_rewind_refuses_what_is_not_there_and_cancels_a_pending_call(engine: Eng
 
 @pytest.mark.parametrize(
     ("word", "value"),
-    [("position", 13), ("position", 11), ("stage", 18), ("stage", 2**31), ("stage", 17), ("layer", 2), ("slot", 2), ("unit", 24),
+    [("position", 13), ("position", 11), ("stage", len(stages())), ("stage", 2**31),
+     ("stage", stages()["HEAD"]), ("stage", stages()["CONV"]), ("layer", 2), ("slot", 2), ("unit", 24),
      ("unit", 2**32 - 1), ("seq_len", 0), ("seq_len", 2**32 - 1), ("done", 3), ("done", 2**32 - 1), ("logits", 2)],
 )  # fmt: skip
 def test_corrupt_indices_are_found_before_they_are_used(engine: Engine, word: str, value: int) -> None:
     assert engine.step([1, 2, 3], 400) == 1
-    assert engine.header[HEADER["stage"]] == 2
+    assert engine.header[HEADER["stage"]] == stages()["Q"]
     engine.header[HEADER[word]] = value
     before = engine.snapshot()
     assert S["ERR_STATE_CORRUPT"] == engine.step([1, 2, 3], 400)

@@ -428,11 +428,11 @@ config(
     routing(scale=1.0),
     *("deepseek_v2", "deepseek_v3", "glm4_moe", "lfm2_moe", "afmoe", "llama_moe"),
 )
-config("groups lost", routing(groups=None), "groups by maximum", "deepseek_v3", "glm4_moe")
+config("groups lost", routing(groups=None), "groups by maximum", "deepseek_v2_groups", "deepseek_v3", "glm4_moe")
 config("one group more", groups(top_groups=3), "deepseek_v3", "glm4_moe")
 config("one group fewer", groups(top_groups=1), "deepseek_v2_groups")
 config("groups by their maximum", groups(score="max"), "deepseek_v3", "glm4_moe")
-config("groups by their two largest", groups(score="top2"), "deepseek_v2_groups")
+config("groups by their two largest", groups(score="top2"), "groups by maximum")
 config("other groups at 0, not excluded", groups(fill="zero"), "groups below zero")
 config("top-k for sparsemixer", routing(method="top_k", jitter=0.0), "phimoe", "phimoe_longrope")
 config("jitter of sparsemixer", routing(jitter=0.05), "phimoe", "phimoe_longrope")
@@ -455,7 +455,7 @@ AXIS_MUTATIONS["weights with the correction"] = Witnessed(
 )
 
 
-@method("groups of every n-th expert", "limit_to_groups", "groups by maximum", "deepseek_v3")
+@method("groups of every n-th expert", "limit_to_groups", "groups by maximum", "deepseek_v2_groups", "deepseek_v3")
 def _(self: G, groups: Any, c: Any) -> Any:
     order = np.arange(c.shape[1]).reshape(-1, groups.n_groups).T.reshape(-1)
     out = np.empty_like(c)

@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from colibri.axes import Clamp, Convolution, Ffn, Groups, Norm, QkNorm, Renormalise, Rope, Shared
+from colibri.axes import Clamp, Convolution, Ffn, Groups, Norm, QkNorm, Renormalise, Rope, Shared, Temperature
 from colibri.combinations import contradictions
 from colibri.model import ModelConfig
 from colibri_sim.golden import GoldenModel
 
+from .oracles import NAMES, oracle
 from .synthetic import (
     AXES,
     EXPERTS,
@@ -21,7 +23,9 @@ from .synthetic import (
     LATENT,
     MIXTURE,
     RMS,
+    ROPE,
     ROUTER,
+    SCORED,
     attention,
     config,
     drawn,
@@ -52,7 +56,7 @@ REFUSED: list[tuple[str, ModelConfig]] = [
     ("mixture of attention together with gate", mixed(gate=True)),
     ("mixture of attention with weights on the input", mixed(router=replace(ROUTER, side="input"))),
     ("router: 7 of 6 experts", config(ffn=router(top_k=7))),
-    ("router: 0 of 6 experts", config(ffn=router(top_k=0))),
+    ("layer 0: ffn.router.top_k is 0", config(ffn=router(top_k=0))),
     ("sparsemixer picks two, not 3", config(ffn=router(method="sparsemixer"))),
     ("sparsemixer together with scale", config(ffn=router(method="sparsemixer", top_k=2, scale=2.0))),
     ("sparsemixer together with groups", config(ffn=router(method="sparsemixer", top_k=2, groups=GROUPS))),
@@ -70,7 +74,27 @@ REFUSED: list[tuple[str, ModelConfig]] = [
     ("ffn: shared without a router", config(ffn=Ffn(8, shared=Shared(4)))),
     ("ffn: widths without a router", config(ffn=Ffn(8, widths=(8,)))),
     ("ffn: output_bias without a router", config(ffn=Ffn(8, output_bias=True))),
-    ("a convolution without taps", config(Convolution(0))),
+    ("layer 0: mixer.taps is 0", config(Convolution(0))),
+    ("layer 0: mixer.window is 0", config(attention(window=0))),
+    ("layer 0: mixer.chunk is -1", config(attention(chunk=-1))),
+    ("layer 0: mixer.temperature.interval is 0", config(attention(temperature=Temperature(0, 0.1)))),
+    ("layer 0: mixer.temperature.scale is nan", config(attention(temperature=Temperature(4, math.nan)))),
+    ("layer 0: mixer.scale is inf", config(attention(scale=math.inf))),
+    ("layer 0: mixer.clip is 1e-13", config(attention(clip=1e-13))),
+    ("layer 0: mixer.rope.factor is 1e\\+20", config(attention(rope=replace(ROPE, factor=1e20)))),
+    ("layer 0: mixer.rope.inv_freq\\[1\\] is nan", config(attention(rope=Rope("half", (1.0, math.nan))))),
+    ("rope: 0 rotary dimensions", config(attention(rope=Rope("half", ())))),
+    ("rope: angles outside 0 to", config(attention(rope=Rope("half", (1.0, -0.5))))),
+    ("rope: angles outside 0 to", config(attention(rope=Rope("half", (30000.0,))))),
+    ("layer 0: residual is -1e-20", config(residual=-1e-20)),
+    ("layer 0: ffn.clamp.limit is nan", config(ffn=replace(EXPERTS, clamp=Clamp(math.nan, 1.0)))),
+    ("layer 0: ffn.router.scale is inf", config(ffn=router(scale=math.inf))),
+    ("layer 0: ffn.router.renormalise.eps is nan", config(ffn=router(**SCORED, renormalise=Renormalise(eps=math.nan)))),
+    ("layer 0: ffn.router.jitter is nan", config(ffn=router(method="sparsemixer", top_k=2, jitter=math.nan))),
+    ("layer 0: ffn.widths\\[1\\] is 0", config(ffn=replace(EXPERTS, widths=(20, 0, 2, 3, 4, 5)))),
+    ("layer 0: ffn.shared.width is 0", config(ffn=replace(EXPERTS, shared=Shared(0)))),
+    ("embedding_scale is nan", config(embedding_scale=math.nan)),
+    ("logits_scale is 1e-30", config(logits_scale=1e-30)),
 ]
 
 
@@ -85,5 +109,8 @@ def test_refused(message: str, of: ModelConfig) -> None:
 
 
 def test_what_has_arithmetic_is_not_refused() -> None:
-    for of in [*AXES.values(), *map(drawn, range(200))]:
+    for of in [*AXES.values(), *map(drawn, range(200)), *(oracle(name).config for name in NAMES)]:
         assert list(contradictions(of)) == []
+    long = replace(config(attention(rope=Rope("half", (1.0,)))), max_seq=10_485_760)  # 2**20 at most are packed
+    assert list(contradictions(long)) == []
+    assert list(contradictions(config(ffn=router(**SCORED, renormalise=Renormalise(eps=1e-20))))) == []

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import json
 import os
+import random
 import subprocess
 import sys
 import tomllib
@@ -19,6 +21,9 @@ from safetensors.numpy import save_file
 from colibri.axes import Attention, Convolution, LatentAttention, Norm, Renormalise
 from colibri.errors import CheckpointError, ColibriError, UsageError
 from colibri.importers import load
+from colibri.importers.bind import bind
+from colibri.importers.described.family import DescribedFamily
+from colibri.importers.safetensors import read_header
 from colibri.model import Model, Reading
 from colibri.quantise import Policy
 from colibri_sim.vectors import golden_model
@@ -169,8 +174,6 @@ rope = { theta = 50.0, pairing = "adjacent" }
 
 def mixed_file() -> tuple[str, dict[str, np.ndarray]]:
     """A file with every kind of layer, and tensors under the canonical names themselves."""
-    from colibri.importers.described.family import DescribedFamily
-
     config = DescribedFamily(Path("x"), tomllib.loads(MIXED)).config({})
     shapes = config.tensor_shapes()
     lines = [f'"{name}" = "{name}"' for name in shapes]
@@ -250,7 +253,7 @@ BAD_FILES: dict[str, tuple[str, str, str]] = {
     "a flag that is text": ("transposed = true", 'transposed = "yes"', "true or false"),
     "ignored that is text": ('name = "own_model"', 'ignore = "x"', "a list of beginnings"),
     "a name that is a list": ('name = "own_model"', "name = [1]", "text"),
-    "stated the other way": ("transposed = true", "transposed = false", "from config.json"),
+    "stated the other way": ("transposed = true", "transposed = false", "from the configuration"),
 }
 
 
@@ -281,3 +284,46 @@ def test_a_square_stack_must_be_stated(tmp_path: Path) -> None:
 def test_no_family_file_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"a \.toml file"):
         load(saved(tmp_path, example_tensors()), Reading(str(tmp_path / "nothing.toml")))
+
+
+ODD: list[Any] = [
+    *(None, True, False, 0, 1, 2, 3, 7, -1, 2**31, 2**70, 65537, 0.0, 0.5, -0.5, 1e300, float("nan"), float("inf")),
+    *("", "x", "half", "config.x", "silu", "{n}", "{e}", "embed.weight", "layers.{n}.experts.{e}.up.weight"),
+    *([], [0], [1, "a"], [[1]], {}, {"to": "embed.weight"}, {"eps": 1e-5}),
+]
+
+
+def places(value: Any, start: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place in a document."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [p for key, item in items for p in [(*start, key), *places(item, (*start, key))]]
+
+
+@pytest.mark.parametrize("which", ["example", "mixed"])
+def test_odd_values_anywhere_give_a_model_or_one_error(tmp_path: Path, which: str) -> None:
+    text, tensors = (EXAMPLE.read_text(), example_tensors()) if which == "example" else mixed_file()
+    sources = read_header(saved(tmp_path, tensors) / "model.safetensors")
+    good, rng = tomllib.loads(text), random.Random(which)
+    for _ in range(250):
+        values = copy.deepcopy(good)
+        *outer, key = rng.choice(places(values))
+        at: Any = values
+        for step in outer:
+            at = at[step]
+        at[key] = copy.deepcopy(rng.choice(ODD))
+        family = DescribedFamily(Path("own.toml"), values)
+        try:
+            config = family.config({"x": 4})
+            bind(config, family.bindings(config, sources), sources, "here")
+        except ColibriError as caught:
+            error = caught
+        else:
+            continue
+        assert str(error).isprintable()
+        assert error.hint
+
+
+def test_latent_attention_has_a_rotated_key(tmp_path: Path) -> None:
+    text, tensors = mixed_file()
+    with pytest.raises(CheckpointError, match="a rotated key"):
+        described(tmp_path, text.replace('rope = { theta = 50.0, pairing = "adjacent" }', "rope = false"), tensors)

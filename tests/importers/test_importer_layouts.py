@@ -121,7 +121,7 @@ def test_merged_experts_of_a_third_shape_are_refused(tmp_path: Path) -> None:
     config, tensors = meta_named(merged=True, transposed=False)
     name = "layers.0.feed_forward.w2.weight"
     tensors[name] = tensors[name].reshape(tensors[name].shape[0], -1, 4)
-    with pytest.raises(CheckpointError, match=r"expected shape \[5, 72, 44\] from config.json"):
+    with pytest.raises(CheckpointError, match=r"expected shape \[5, 72, 44\] from the configuration"):
         load(written(tmp_path, config, tensors))
 
 

@@ -80,7 +80,7 @@ def model_config(kernels: str, kv: Kv) -> str:
     layout = layout_of(kernels)
     state = state_layout(config, policy, kv, layout)
     policy = policy.resolve(config)
-    macros = config_macros(config, policy, lay_out(config, policy, 64, layout), state, kv)
+    macros = config_macros(config, lay_out(config, policy, 64, layout), state, kv)
     macros = [m for m in macros if "COLIBRI_USE_" not in m]
     macros += [f"#define COLIBRI_USE_{f} 1" for f in ("F32", "BF16", "F16", "Q8", "Q8_GROUP", "Q4")]
     return config_header(macros, title="every format", weights_address=0, prefix=None)

@@ -14,7 +14,7 @@ from colibri_sim.qemu.runner import run
 from .conftest import Programs
 from .program import F, Program
 from .test_kernel_bits import BUILDS
-from .vectors import KERNELS, Call, Kv, calls, exp_calls, half_calls, kv_calls
+from .vectors import KERNELS, Call, Kv, calls, exp_calls, float_products, half_calls, kv_calls
 
 pytestmark = pytest.mark.qemu
 
@@ -35,7 +35,7 @@ def check(program: Program, chosen: Iterable[Call]) -> None:
 
 @pytest.mark.parametrize("build", CHOSEN, ids="-".join)
 def test_vectors(build: tuple[str, ...], programs: Programs) -> None:
-    check(programs(*build, main="vectors.c"), [*calls(), *exp_calls()])
+    check(programs(*build, main="vectors.c"), [*calls(), *float_products(), *exp_calls()])
 
 
 @pytest.mark.parametrize("kv", ["f32", "f16", "q8"])
@@ -45,5 +45,5 @@ def test_the_kv_cache(build: tuple[str, ...], kv: Kv, programs: Programs) -> Non
 
 
 def test_every_kernel_is_called() -> None:
-    called = {c.words[0] for kv in ("f32", "q8") for c in (*calls(), *kv_calls(kv))}  # type: ignore[arg-type]  # of two
+    called = {c.words[0] for kv in ("f32", "q8") for c in (*calls(), *float_products(), *kv_calls(kv))}  # type: ignore[arg-type]  # of two
     assert called == set(range(len(KERNELS)))

@@ -8,9 +8,9 @@
 #include "../../firmware/arch/frames.h"
 #include "kernels/kernels.h"
 
-enum { DOT, AXPY, SCALE, ADD, NORMALISE, ABSMAX, SOFTMAX, SWIGLU, ROTATE, SCORES, MIX, STORE };
+enum { DOT, AXPY, SCALE, ADD, NORMALISE, ABSMAX, SOFTMAX, SWIGLU, ROTATE, SCORES, MIX, STORE, MATVEC };
 
-static float memory[1u << 16];
+static _Alignas(16) float memory[1u << 16];
 
 static void call(const uint32_t *a)
 {
@@ -41,6 +41,17 @@ static void call(const uint32_t *a)
         colibri_kernels.quantise((int8_t *)(void *)x, memory + a[3], y, a[5]);
 #endif
         break;
+    case MATVEC: { /* x is the weights, of a[4] padded rows, a[5] columns and dtype a[6]; in two ranges of rows */
+        uint32_t bytes = a[6] == COLIBRI_F32 ? 4 : 2;
+        colibri_matrix_t matrix = {a[4], a[5], a[6], 0, COLIBRI_KERNEL_LAYOUT, (a[5] + 7) / 8 * 8 * bytes, 0};
+        colibri_vector_t vector = {y, NULL, NULL};
+        colibri_matvec_fn *matvec = a[6] == COLIBRI_F32    ? colibri_kernels.matvec_f32
+                                    : a[6] == COLIBRI_BF16 ? colibri_kernels.matvec_bf16
+                                                           : colibri_kernels.matvec_f16;
+        matvec(memory + a[3], &matrix, (const uint8_t *)x, &vector, 0, a[4] - 1);
+        matvec(memory + a[3], &matrix, (const uint8_t *)x, &vector, a[4] - 1, a[4]);
+        break;
+    }
     default: break;
     }
 }

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from colibri_sim.golden import functions as f
+from colibri_sim.golden import vectors as v
 from colibri_sim.golden.fma import fma
 from colibri_sim.golden.products import quantise
 
@@ -29,6 +30,7 @@ KERNELS = (
     "SCORES",
     "MIX",
     "STORE",
+    "MATVEC",
 )
 LENGTHS = (*range(1, 20), 31, 64, 65)
 # Results about 2**-40, where snap decides; ordinary ones; large ones.
@@ -95,7 +97,7 @@ def calls() -> Iterator[Call]:
             near = (-x * F(1 - 2.0**-20)).astype(F)
             y[::2] = f.snap(near[::2])
             one = np.zeros(1, F)
-            yield call("DOT", [one, x, w], {0: f.snap(f.dot8(x, w)).reshape(1)}, n)
+            yield call("DOT", [one, x, w], {0: f.snap(v.dot8(x, w)).reshape(1)}, n)
             yield call("AXPY", [w, x], {0: fma(a, x, w)}, bits(a), n)
             yield call("SCALE", [x], {0: f.snap(x * a)}, bits(a), n)
             yield call("ADD", [x, y], {0: f.snap(x + y)}, 0, n)
@@ -106,8 +108,7 @@ def calls() -> Iterator[Call]:
         yield call("ABSMAX", [np.zeros(1, F), worst], {0: f.amax_bits(worst).reshape(1)}, 0, n)
         for size in (2.0**-39, 1.0, 12.0, 30.0, 2.0**60):
             for z in (drawn(rng, n, size), np.abs(drawn(rng, n, size)), 0 - np.abs(drawn(rng, n, size))):
-                e = f.softmax_numerators(z, np.ones(n, bool))
-                yield call("SOFTMAX", [z], {0: f.snap(e / f.sum_rising(e))}, 0, n)
+                yield call("SOFTMAX", [z], {0: v.softmax(z)}, 0, n)
             g, u = drawn(rng, n, size), drawn(rng, n)
             yield call("SWIGLU", [g, u], {0: f.snap(f.silu(g) * u)}, 0, n)
         for size in SIZES:
@@ -117,8 +118,27 @@ def calls() -> Iterator[Call]:
                 x = drawn(rng, 2 * n + 3, size)  # three elements past the rotary dimension
                 first = step * np.arange(n)
                 after = x.copy()
-                after[first], after[first + distance] = f.rotate_pairs(x[first], x[first + distance], sin, cos)
+                after[first], after[first + distance] = v.rotate_pairs(x[first], x[first + distance], sin, cos)
                 yield call("ROTATE", [x, cos, sin], {0: after}, n, step, distance)
+
+
+def float_products() -> Iterator[Call]:
+    """Matrices of the float formats, rows padded to eight columns."""
+    rng = np.random.default_rng(8)
+    for cols in LENGTHS:
+        for rows, size in zip((1, 2, 5, 9, 3), SIZES, strict=True):
+            width = -(-cols // 8) * 8
+            w, x = np.zeros((rows, width), F), np.zeros(width, F)
+            w[:, :cols], x[:cols] = drawn(rng, rows * cols).reshape(rows, cols), drawn(rng, cols, size)
+            halves = w.astype(np.float16)
+            short = w.view(np.uint32) >> 16
+            for dtype, stored, used in (
+                (0, w, w),
+                (1, short.astype(np.uint16), (short << 16).view(F)),
+                (2, halves, f.snap(halves.astype(F))),
+            ):
+                y = f.snap(v.dot8_matrix(used, x[None])[0])
+                yield call("MATVEC", [stored.reshape(-1), x, np.zeros(rows, F)], {2: y}, rows, cols, dtype)
 
 
 def exp_calls() -> Iterator[Call]:
@@ -128,8 +148,7 @@ def exp_calls() -> Iterator[Call]:
         for part in np.array_split(f.snap(x), len(x) // 500):
             n = len(part)
             z = np.append(part, F(0))
-            e = f.softmax_numerators(z, np.ones(n + 1, bool))
-            yield call("SOFTMAX", [z], {0: f.snap(e / f.sum_rising(e))}, 0, n + 1)
+            yield call("SOFTMAX", [z], {0: v.softmax(z)}, 0, n + 1)
             for g in (part, -part + F(0)):
                 u = np.full(n, 2.0**40, F)  # what exp gives next to 2**-40 stays visible
                 yield call("SWIGLU", [g, u], {0: f.snap(f.silu(g) * u)}, 0, n)
@@ -156,8 +175,8 @@ def kv_calls(kv: Kv) -> Iterator[Call]:
             numbers = np.array([n_rows, n, stride, scale_stride], np.uint32)
             z, o = np.zeros(n_rows, F), np.zeros(n, F)
             for name, out, by, result in (
-                ("SCORES", z, q, f.snap(f.dot8_matrix(head, q[None])[0])),
-                ("MIX", o, p, f.weighted_sum(p, head)),
+                ("SCORES", z, q, f.snap(v.dot8_matrix(head, q[None])[0])),
+                ("MIX", o, p, v.weighted_sum(p, head)),
             ):
                 made = call(name, [numbers, out, by, cache, scales], {1: result})
                 at = np.cumsum([0, 5, len(out) + 1, len(by) + 1, -(-cache.nbytes // 4) + 1])

@@ -225,6 +225,7 @@ FAMILY_ORACLES: dict[str, FamilyOracle] = {
             **BASE,
             **MLA,
             "n_routed_experts": 9,
+            "num_experts_per_tok": 3,
             "n_shared_experts": 1,
             "q_lora_rank": 18,
             "routed_scaling_factor": 4.0,

@@ -47,6 +47,11 @@ RULES = (
         ("kernels/*.h", "include/colibri/config.h", "include/colibri/names.h", "model_config.h"),
         never={"a board": BOARD_WORD, "a model": r"\bcolibri_(model|state)_t\b"},
     ),
+    Rule(
+        "tokenizer",
+        ("tokenizer/*.h", "include/colibri/tokenizer.h"),
+        never={"an instruction set": ISA_MACRO, "a board": BOARD_WORD, "a model": MODEL_MACRO},
+    ),
     Rule("arch", ("arch/*.h", "include/colibri/port.h"), never={"a model": MODEL_MACRO}),
     Rule("boards", ("boards/*.h", "arch/*.h", "include/colibri/port.h"), never={"a model": MODEL_MACRO}),
     # kernels without an engine

@@ -98,8 +98,8 @@ FAULTS = {
         functions={"vectors__dot8": rising_dot8},
     ),
     "a product and a sum contracted": Fault(
-        {"engine/norm.c": ("d * COLIBRI_NORM_RN + COLIBRI_NORM_EPS",
-                           "colibri_fma(d, COLIBRI_NORM_RN, COLIBRI_NORM_EPS)")},
+        {"engine/norm.c": ("colibri_kernels.dot(x, x, n) * rn + COLIBRI_NORM_EPS(norm)",
+                           "colibri_fma(colibri_kernels.dot(x, x, n), rn, COLIBRI_NORM_EPS(norm))")},
         "ffn_norm",
         functions={"vectors__rms": fused_rms},
     ),
@@ -122,10 +122,10 @@ FAULTS = {
         functions={"functions__C": {**f.C, "E2": np.float32(float.fromhex("0x1.fffffep-2"))}},
     ),
     "a routing tie to the higher index": Fault(
-        {"engine/router.c": ("(colibri_mask_equal(key, last_key) & colibri_mask_below(last_id, e));\n"
-                             "            uint32_t better = after & colibri_mask_below_u32(best_key, key);",
-                             "(colibri_mask_equal(key, last_key) & colibri_mask_below(e, last_id));\n"
-                             "            uint32_t better = after & ~colibri_mask_below_u32(key, best_key);")},
+        {"engine/top_k.c": ("(colibri_mask_equal(key, last_key) & colibri_mask_below(last_id, i));\n"
+                            "            uint32_t better = after & colibri_mask_below_u32(best_key, key);",
+                            "(colibri_mask_equal(key, last_key) & colibri_mask_below(i, last_id));\n"
+                            "            uint32_t better = after & ~colibri_mask_below_u32(key, best_key);")},
         "expert_ids",
         methods={
             "select": lambda self, r, z: r.n_experts - 1 - np.argsort(-z[:, ::-1], axis=1, kind="stable")[
@@ -135,25 +135,31 @@ FAULTS = {
         checkpoint=equal_routers,
     ),
     "the wrong pairs rotated": Fault(
-        {"engine/rope.c": ("#if COLIBRI_ROPE_ADJACENT", "#if !COLIBRI_ROPE_ADJACENT")},
+        {"engine/rope.c": ("COLIBRI_KIND_ROPE_STEP(kind),\n                               COLIBRI_KIND_ROPE_DISTANCE(kind)",
+                           "2u, 1u")},
         "q_rope",
         config=other_pairs,
     ),
     "keys of the position before": Fault(
-        {"engine/attention.c": ("&state->k[layer][t][at]", "&state->k[layer][t > 0 ? t - 1 : 0][at]")},
+        {"engine/cache.c": ("    store(state->k + COLIBRI_LAYER_K_AT(layer) + at,",
+                            "    if (position == 0) {\n"
+                            "        store(state->k + COLIBRI_LAYER_K_AT(layer), NULL, k, n_heads, head_dim);\n"
+                            "    }\n"
+                            "    store(state->k + COLIBRI_LAYER_K_AT(layer) + at + n_heads * head_dim,")},
         "attn",
         methods={"attend": earlier_keys},
         quant="q8",
     ),
     "a key's scale of the q8 cache taken from its value": Fault(
-        {"engine/attention.c": ("state->k_scale[layer][t][kv_head]", "state->v_scale[layer][t][kv_head]")},
+        {"engine/cache.c": ("state->k + COLIBRI_LAYER_K_AT(layer), SCALES(k, K, layer, 0)",
+                            "state->k + COLIBRI_LAYER_K_AT(layer), SCALES(v, V, layer, 0)")},
         "attn",
         functions={"cache__KvCache.append": keys_with_the_scales_of_values},
         quant="q8",
         kv="q8",
     ),
     "a window one position too wide": Fault(
-        {"engine/attention.c": ("position - COLIBRI_WINDOW + 1u", "position - COLIBRI_WINDOW")},
+        {"engine/attention.c": ("position >= window ? position - window + 1u", "position >= window ? position - window")},
         "attn",
         config=lambda c: replace(
             c,
@@ -217,8 +223,8 @@ def test_slices_that_lose_a_row_are_found(packs: Packs, tmp_path: Path) -> None:
     folder = packs.private(packs.folder("mixtral", "q8"))
     edits = {
         "engine/stages.c": (
-            "case COLIBRI_STAGE_HEAD:\n        colibri_matvec(state,",
-            "case COLIBRI_STAGE_HEAD:\n        begin += state->header.seq_len > 1 && begin == 0;\n        colibri_matvec(state,",
+            "return run_head(call, begin, end, last);",
+            "return run_head(call, begin + (state->header.seq_len > 1 && begin == 0), end, last);",
         )
     }
     found = verdict(folder, patched_build(folder, edits, tmp_path)).first_difference

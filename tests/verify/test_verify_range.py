@@ -58,7 +58,7 @@ def test_a_cache_of_binary16_has_a_smaller_range(packs: Packs, tmp_path: Path) -
     assert narrow.vectors()["prompts"][0]["range_at"] is not None
     for folder in (wide, narrow):
         assert verdict(folder, packs.built(folder) / "firmware.elf").bit_exact
-    edits = {"engine/rope.c": ("0x477ff000u", "COLIBRI_RANGE_BITS")}
+    edits = {"engine/cache.c": ("0x477ff000u", "COLIBRI_RANGE_BITS")}
     found = verdict(narrow, patched_build(packs.private(narrow), edits, tmp_path)).first_difference
     assert found is not None
     assert found.tensor == "status"

@@ -9,78 +9,39 @@
 
 #include "colibri/config.h"
 
-/* The stages of one token, in order (docs/DESIGN.md, section 3): those that any layer of this model has. */
+/* The stages of one token, in order (docs/DESIGN.md, section 3). A layer has those of its axes. */
 enum {
     COLIBRI_STAGE_EMBED,
     COLIBRI_STAGE_ATTN_NORM,
-#if COLIBRI_HAS_MIXTURE
-#if COLIBRI_HAS_ROUTER_HIDDEN
     COLIBRI_STAGE_ATTN_ROUTER_HIDDEN,
-#endif
     COLIBRI_STAGE_ATTN_ROUTER,
-#endif
-#if COLIBRI_HAS_Q_RANK
     COLIBRI_STAGE_Q_A,
-#endif
-#if COLIBRI_HAS_ATTENTION || COLIBRI_HAS_LATENT
     COLIBRI_STAGE_Q,
     COLIBRI_STAGE_K, /* latent attention: kv_a */
-#endif
-#if COLIBRI_HAS_ATTENTION
     COLIBRI_STAGE_V,
-#endif
-#if COLIBRI_HAS_ATTENTION || COLIBRI_HAS_LATENT
     COLIBRI_STAGE_ROPE,
-#endif
-#if COLIBRI_HAS_LATENT
     COLIBRI_STAGE_K_UP,
-#endif
-#if COLIBRI_HAS_ATTENTION || COLIBRI_HAS_LATENT
     COLIBRI_STAGE_ATTENTION,
-#endif
-#if COLIBRI_HAS_LATENT
     COLIBRI_STAGE_V_UP,
-#endif
-#if COLIBRI_HAS_ATTN_GATE
     COLIBRI_STAGE_ATTN_GATE,
-#endif
-#if COLIBRI_HAS_CONVOLUTION
     COLIBRI_STAGE_CONV_IN,
     COLIBRI_STAGE_CONV,
-#endif
     COLIBRI_STAGE_O, /* every mixer's output projection */
-#if COLIBRI_HAS_ATTN_POST_NORM
     COLIBRI_STAGE_ATTN_POST_NORM,
-#endif
     COLIBRI_STAGE_ATTN_RESIDUAL,
     COLIBRI_STAGE_FFN_NORM,
-#if COLIBRI_HAS_EXPERTS
-#if COLIBRI_HAS_ROUTER_HIDDEN
     COLIBRI_STAGE_ROUTER_HIDDEN,
-#endif
     COLIBRI_STAGE_ROUTER,
-#endif
-#if COLIBRI_HAS_GATE
-    COLIBRI_STAGE_GATE,
-#endif
+    COLIBRI_STAGE_GATE, /* the first of a feed-forward block */
     COLIBRI_STAGE_UP,
     COLIBRI_STAGE_ACT,
     COLIBRI_STAGE_DOWN,
-#if COLIBRI_HAS_FFN_POST_NORM
     COLIBRI_STAGE_FFN_POST_NORM,
-#endif
     COLIBRI_STAGE_FFN_RESIDUAL,
     COLIBRI_STAGE_FINAL_NORM, /* only for the last token of a call with logits */
     COLIBRI_STAGE_HEAD,
     COLIBRI_N_STAGES
 };
-
-/* The first stage of a feed-forward block. */
-#if COLIBRI_HAS_GATE
-#define COLIBRI_STAGE_BLOCK COLIBRI_STAGE_GATE
-#else
-#define COLIBRI_STAGE_BLOCK COLIBRI_STAGE_UP
-#endif
 
 /* 64 bytes. Between two calls of colibri_step the next unit of work is `unit` of `stage`, in `layer`, of the expert in `slot`. */
 typedef struct colibri_state_header {

@@ -41,7 +41,9 @@ enum {
     COLIBRI_ERR_CURSOR = -25,        /* The scrub cursor is past the end of the image: it was not initialised. */
     COLIBRI_ERR_RANGE = -26,         /* A value reached 2**50 or is not finite: damaged weights or RAM. In a forward step the logits
                                         are all +0.0 and the state is unusable until colibri_state_init. */
-    COLIBRI_ERR_SELFTEST = -27       /* The replayed vector gave other bits than the golden model: do not trust this core's answers. */
+    COLIBRI_ERR_SELFTEST = -27,      /* The replayed vector gave other bits than the golden model: do not trust this core's answers. */
+    COLIBRI_ERR_UTF8 = -28,          /* A text is not UTF-8. */
+    COLIBRI_ERR_BUFFER = -29         /* A buffer is too small for the result. */
 };
 
 /* The caller must look at the status. */

@@ -16,20 +16,19 @@
 
 /* uint32_t colibri_absmax_armv7em(const float *x, uint32_t n) */
 FUNCTION colibri_absmax_armv7em
-    push {r4-r6, lr}
+    push {r4-r10, lr}
     mov r2, #0
     subs r1, #8
     blo 2f
-1:  ldm r0!, {r3-r6}
+1:  ldm r0!, {r3-r10}
     LARGER r3
     LARGER r4
     LARGER r5
     LARGER r6
-    ldm r0!, {r3-r6}
-    LARGER r3
-    LARGER r4
-    LARGER r5
-    LARGER r6
+    LARGER r7
+    LARGER r8
+    LARGER r9
+    LARGER r10
     subs r1, #8
     bhs 1b
 2:  adds r1, #8
@@ -39,7 +38,7 @@ FUNCTION colibri_absmax_armv7em
     subs r1, #1
     bne 3b
 4:  lsr r0, r2, #1
-    pop {r4-r6, pc}
+    pop {r4-r10, pc}
 END colibri_absmax_armv7em
 
 #endif

@@ -6,7 +6,7 @@
 #define ELEMENT_LOG2 1
 #include "kv_rows.h"
 
-#if defined(__ARM_FEATURE_DSP) && COLIBRI_KV_F16
+#if defined(__ARM_FEATURE_DSP)
 
 /* Not ldm: rows of an odd number of elements are not aligned. A -0.0 need not be snapped: it adds nothing to a sum. */
 .macro LOAD_EIGHT cursor
@@ -35,7 +35,11 @@
 .macro LOAD_SCALE
 .endm
 
+#if COLIBRI_KV_F16 || COLIBRI_USE_F16
 SCORES colibri_scores_f16_armv7em
+#endif
+
+#if COLIBRI_KV_F16
 MIX colibri_mix_f16_armv7em
 
 /* void colibri_narrow_f16_armv7em(uint16_t *out, const float *x, uint32_t n) */
@@ -62,6 +66,7 @@ FUNCTION colibri_narrow_f16_armv7em
     bne 3b
 4:  bx lr
 END colibri_narrow_f16_armv7em
+#endif
 
 #endif
 

@@ -12,15 +12,13 @@
 
 #if COLIBRI_USE_Q4
 
+#include "asm.h"
 #include "store.h"
-
-    .syntax unified
-    .thumb
 
 /* Eight columns: 31 instructions for 32 products. r0 weights, r5 x, r1-r4 the four sums, lowest first. */
 #define Q4_UNIT_BYTES 124
 
-    .macro q4_columns2 w, x
+.macro Q4_COLUMNS2 w, x
     smlad r4, \w, \x, r4
     and r12, \w, #0x0f0f0f0f
     uxtb16 \w, \w
@@ -28,17 +26,17 @@
     smlad r2, \w, \x, r2
     uxtb16 r12, r12
     smlad r1, r12, \x, r1
-    .endm
+.endm
 
-    .macro q4_unit
+.macro Q4_UNIT
     ldm r0!, {r6-r9}
     ldrd r10, r11, [r5], #8
-    q4_columns2 r6, r10
-    q4_columns2 r7, r11
+    Q4_COLUMNS2 r6, r10
+    Q4_COLUMNS2 r7, r11
     ldrd r10, r11, [r5], #8
-    q4_columns2 r8, r10
-    q4_columns2 r9, r11
-    .endm
+    Q4_COLUMNS2 r8, r10
+    Q4_COLUMNS2 r9, r11
+.endm
 
 #define SUMS 0          /* of the groups before, 16 bytes; zeros between blocks */
 #define X 16
@@ -51,19 +49,14 @@
 #define SAVED_FPSCR 44
 #define FRAME_BYTES 52
 
-    .section .text.colibri_q4_blocks_armv7em, "ax", %progbits
-    .balign 4
-    .global colibri_q4_blocks_armv7em
-    .type colibri_q4_blocks_armv7em, %function
-    .thumb_func
-colibri_q4_blocks_armv7em:
+FUNCTION colibri_q4_blocks_armv7em
     push {r4-r11, lr}
     sub sp, sp, #FRAME_BYTES
     str r0, [sp, #BLOCKS]
-    fp_enter r1, r2
+    FLUSH_ON r1, r2
     str r1, [sp, #SAVED_FPSCR]
     ldmia r0, {r0, r5, r6, r7, r8, r9, r10} /* weights, x, x_scale, out, out_end, n_units, group_units */
-    vldr s14, [r6]
+    vldr X_SCALE, [r6]
     movs r1, #0
     movs r2, #0
     movs r3, #0
@@ -98,7 +91,7 @@ colibri_q4_blocks_armv7em:
     bhi .Lshort_group
 .Lunits:
     .rept 4
-    q4_unit
+    Q4_UNIT
     .endr
 .Lunits_end:
     cmp r5, lr
@@ -139,7 +132,7 @@ colibri_q4_blocks_armv7em:
     movs r4, #0
     stm sp, {r1-r4}
     ldrd r6, r7, [sp, #OUT]
-    store_four
+    STORE_FOUR
     str r6, [sp, #OUT]
     cmp r6, r7
     bne .Lblock
@@ -148,14 +141,14 @@ colibri_q4_blocks_armv7em:
     str r0, [r1]
     str r6, [r1, #12]
     ldr r2, [sp, #SAVED_FPSCR]
-    fp_leave r2
+    vmsr fpscr, r2
     add sp, sp, #FRAME_BYTES
     pop {r4-r11, pc}
 
 .Lshort_group:
     mov lr, r7
     ldr pc, [sp, #ENTRY]
-    .size colibri_q4_blocks_armv7em, . - colibri_q4_blocks_armv7em
+END colibri_q4_blocks_armv7em
 
 #endif
 

@@ -12,11 +12,9 @@
 
 #if COLIBRI_USE_Q8
 
-#include "store.h"
+#include "asm.h"
 #include "q8_unit.h"
-
-    .syntax unified
-    .thumb
+#include "store.h"
 
 /* The stack. A block begins with one LDM of what it needs, its first instruction in the loop included. */
 #define ZEROS 0         /* 16 bytes */
@@ -33,19 +31,14 @@
 #define SAVED_FPSCR 68
 #define FRAME_BYTES 76
 
-    .section .text.colibri_q8_blocks_armv7em, "ax", %progbits
-    .balign 4
-    .global colibri_q8_blocks_armv7em
-    .type colibri_q8_blocks_armv7em, %function
-    .thumb_func
-colibri_q8_blocks_armv7em:
+FUNCTION colibri_q8_blocks_armv7em
     push {r4-r11, lr}
     sub sp, sp, #FRAME_BYTES
     str r0, [sp, #BLOCKS]
-    fp_enter r1, r2
+    FLUSH_ON r1, r2
     str r1, [sp, #SAVED_FPSCR]
     ldmia r0, {r0, r5, r6, r7, r8, r9}  /* weights, x, x_scale, out, out_end, n_units */
-    vldr s14, [r6]
+    vldr X_SCALE, [r6]
     movs r1, #0
     movs r2, #0
     movs r3, #0
@@ -79,7 +72,7 @@ colibri_q8_blocks_armv7em:
 
 .Lunits:
     .rept 8
-    q8_unit
+    Q8_UNIT
     .endr
 .Lunits_end:
     ldr r6, [sp, #SEGMENT_END]
@@ -130,7 +123,7 @@ colibri_q8_blocks_armv7em:
 .Lstore:
     vldm r0!, {s4-s7}                   /* the block's scales */
     ldrd r6, r7, [sp, #OUT]
-    store_four
+    STORE_FOUR
     str r6, [sp, #OUT]
     cmp r6, r7
     bne .Lblock
@@ -139,10 +132,10 @@ colibri_q8_blocks_armv7em:
     str r0, [r1]
     str r6, [r1, #12]
     ldr r2, [sp, #SAVED_FPSCR]
-    fp_leave r2
+    vmsr fpscr, r2
     add sp, sp, #FRAME_BYTES
     pop {r4-r11, pc}
-    .size colibri_q8_blocks_armv7em, . - colibri_q8_blocks_armv7em
+END colibri_q8_blocks_armv7em
 
 #endif
 

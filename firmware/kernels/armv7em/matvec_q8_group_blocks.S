@@ -10,10 +10,8 @@
 
 #if COLIBRI_USE_Q8_GROUP
 
+#include "asm.h"
 #include "q8_unit.h"
-
-    .syntax unified
-    .thumb
 
 #define ZEROS 0         /* 16 bytes */
 #define X 16
@@ -26,12 +24,7 @@
 #define BLOCKS 44
 #define FRAME_BYTES 52
 
-    .section .text.colibri_q8_group_blocks_armv7em, "ax", %progbits
-    .balign 4
-    .global colibri_q8_group_blocks_armv7em
-    .type colibri_q8_group_blocks_armv7em, %function
-    .thumb_func
-colibri_q8_group_blocks_armv7em:
+FUNCTION colibri_q8_group_blocks_armv7em
     push {r4-r11, lr}
     sub sp, sp, #FRAME_BYTES
     str r0, [sp, #BLOCKS]
@@ -71,7 +64,7 @@ colibri_q8_group_blocks_armv7em:
     str r6, [sp, #GROUP_END]
 .Lunits:
     .rept 4
-    q8_unit
+    Q8_UNIT
     .endr
 .Lunits_end:
     ldr r6, [sp, #GROUP_END]
@@ -122,7 +115,7 @@ colibri_q8_group_blocks_armv7em:
 .Lshort_group:
     str r7, [sp, #GROUP_END]
     ldr pc, [sp, #ENTRY]
-    .size colibri_q8_group_blocks_armv7em, . - colibri_q8_group_blocks_armv7em
+END colibri_q8_group_blocks_armv7em
 
 #endif
 

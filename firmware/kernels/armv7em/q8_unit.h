@@ -8,21 +8,21 @@
  */
 #define Q8_UNIT_BYTES 108
 
-    .macro q8_columns2 w01, w23, x
+.macro Q8_COLUMNS2 w01, w23, x
     smlad r1, \w01, \x, r1
     smlad r3, \w23, \x, r3
     sxtb16 \w01, \w01
     sxtb16 \w23, \w23
     smlad r2, \w01, \x, r2
     smlad r4, \w23, \x, r4
-    .endm
+.endm
 
-    .macro q8_unit
+.macro Q8_UNIT
     ldm r0!, {r6-r9}
     ldm r5!, {r10, r11, r12, lr}
-    q8_columns2 r6, r7, r10
-    q8_columns2 r8, r9, r11
+    Q8_COLUMNS2 r6, r7, r10
+    Q8_COLUMNS2 r8, r9, r11
     ldm r0!, {r6-r9}
-    q8_columns2 r6, r7, r12
-    q8_columns2 r8, r9, lr
-    .endm
+    Q8_COLUMNS2 r6, r7, r12
+    Q8_COLUMNS2 r8, r9, lr
+.endm

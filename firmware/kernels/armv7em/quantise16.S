@@ -8,15 +8,9 @@
 
 #if COLIBRI_QUANT_BYTES > 0
 
-    .syntax unified
-    .thumb
+#include "asm.h"
 
-    .section .text.colibri_quantise16_armv7em, "ax", %progbits
-    .balign 4
-    .global colibri_quantise16_armv7em
-    .type colibri_quantise16_armv7em, %function
-    .thumb_func
-colibri_quantise16_armv7em:
+FUNCTION colibri_quantise16_armv7em
     push {r4-r9, lr}
     movs r3, #0
     movs r4, #0
@@ -48,7 +42,7 @@ colibri_quantise16_armv7em:
     bne .Lunit
     mov r0, r3
     pop {r4-r9, pc}
-    .size colibri_quantise16_armv7em, . - colibri_quantise16_armv7em
+END colibri_quantise16_armv7em
 
 #endif
 

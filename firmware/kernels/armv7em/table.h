@@ -6,10 +6,14 @@
 #include "../kernels.h"
 
 /* Products and what they read. */
+colibri_matvec_fn colibri_matvec_f32_armv7em, colibri_matvec_bf16_armv7em, colibri_matvec_f16_armv7em;
 colibri_matvec_fn colibri_matvec_q8_armv7em, colibri_matvec_q8_group_armv7em, colibri_matvec_q4_armv7em;
 colibri_widen_fn colibri_widen_q8_armv7em, colibri_widen_q4_armv7em;
 colibri_quantise_vector_fn colibri_quantise_vector_armv7em;
 
+#define COLIBRI_KERNEL_MATVEC_F32 colibri_matvec_f32_armv7em
+#define COLIBRI_KERNEL_MATVEC_BF16 colibri_matvec_bf16_armv7em
+#define COLIBRI_KERNEL_MATVEC_F16 colibri_matvec_f16_armv7em
 #define COLIBRI_KERNEL_MATVEC_Q8 colibri_matvec_q8_armv7em
 #define COLIBRI_KERNEL_MATVEC_Q8_GROUP colibri_matvec_q8_group_armv7em
 #define COLIBRI_KERNEL_MATVEC_Q4 colibri_matvec_q4_armv7em
@@ -28,6 +32,7 @@ void colibri_softmax_armv7em(float *z, uint32_t n);
 void colibri_swiglu_armv7em(float *g, const float *u, uint32_t n);
 void colibri_rotate_armv7em(float *x, const float *cos, const float *sin, uint32_t n_pairs, uint32_t step, uint32_t distance);
 void colibri_scores_f32_armv7em(float *z, const float *q, const colibri_kv_rows_t *keys);
+void colibri_scores_bf16_armv7em(float *z, const float *q, const colibri_kv_rows_t *keys);
 void colibri_scores_f16_armv7em(float *z, const float *q, const colibri_kv_rows_t *keys);
 void colibri_scores_q8_armv7em(float *z, const float *q, const colibri_kv_rows_t *keys);
 void colibri_mix_f32_armv7em(float *o, const float *p, const colibri_kv_rows_t *values);

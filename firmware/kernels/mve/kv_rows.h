@@ -73,7 +73,9 @@ FUNCTION SCORES
     KV_NEXT 3, r7
     vfma.f32 q1, q2, q3
     le lr, 4b
-5:  vctp.32 r9
+5:  cmp r9, #0
+    beq 8f
+    vctp.32 r9
     vpst
     vldrwt.u32 q2, [r8], #16
     vpst
@@ -88,7 +90,7 @@ FUNCTION SCORES
     vpst
     KV_NEXT 3, r7, t
     vfma.f32 q1, q2, q3
-    DOT8_END
+8:  DOT8_END
     add r3, r5
     vstmia r0!, {s0}
     subs r4, #1

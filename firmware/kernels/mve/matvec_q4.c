@@ -22,12 +22,13 @@ void colibri_widen_q4_mve(float *out, const colibri_matrix_t *matrix, const uint
     size_t block = row - span.in_block;
     const uint8_t *w = weights + block * matrix->row_bytes + span.in_block * COLIBRI_MVE_STEP_BYTES;
     const uint8_t *multiplier = multipliers + block * n_groups + span.in_block;
-    for (uint32_t i = 0; i < matrix->cols; i++) {
-        uint32_t step = i / 32 * span.block_rows;
-        uint32_t byte = w[step * COLIBRI_MVE_STEP_BYTES + i % COLIBRI_MVE_STEP_BYTES];
-        uint32_t nibble = byte >> (i / 4 & 4u) & 15u;
+    for (uint32_t i = 0; i < matrix->cols; i += COLIBRI_MVE_STEP_BYTES) { /* low nibbles of a step, then high ones */
+        uint32_t left = matrix->cols - i;
+        uint32_t n = left < COLIBRI_MVE_STEP_BYTES ? left : COLIBRI_MVE_STEP_BYTES;
+        uint32_t high = i & COLIBRI_MVE_STEP_BYTES;
         float scale = (float)multiplier[(size_t)colibri_mve_group_of(matrix, i) * span.block_rows] * scales[row];
-        out[i] = colibri_snap((float)((int32_t)(nibble ^ 8u) - 8) * scale);
+        colibri_widen_nibbles_mve(out + i, w, n, colibri_bits(scale), high ? 24 : 28);
+        w += high ? span.block_rows * COLIBRI_MVE_STEP_BYTES : 0;
     }
 }
 

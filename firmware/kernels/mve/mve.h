@@ -87,6 +87,7 @@ void colibri_scale_bits_mve(float *x, uint32_t n, uint32_t a);
 void colibri_normalise_bits_mve(float *out, const float *x, const float *weights, uint32_t n, uint32_t inv);
 extern const float colibri_exp_constants_mve[13];
 void colibri_widen_step_mve(float *out, const uint8_t *w, uint32_t n, uint32_t scale);
+void colibri_widen_nibbles_mve(float *out, const uint8_t *w, uint32_t n, uint32_t scale, uint32_t shift);
 
 /* Kernels. */
 float colibri_dot_mve(const float *a, const float *b, uint32_t n);

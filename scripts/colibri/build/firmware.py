@@ -95,6 +95,8 @@ def sources(board: Board, app: App, kernels: str) -> list[Path]:
         patterns += ["apps/kernels/*.c"]
     else:
         patterns = ["engine/*.c", *patterns]
+    if app == "lib":
+        patterns += ["tokenizer/*.c"]
     if app not in ("kernels", "lib"):
         patterns += [f"apps/{app}.c", "apps/common/*.c"]
     found = [path for pattern in patterns for path in sorted(firmware.glob(pattern))]

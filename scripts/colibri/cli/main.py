@@ -24,7 +24,7 @@ from colibri.output import NO_SPACE
 
 COMMANDS = (
     *("doctor", "boards", "plan", "pack", "build", "audit", "run", "verify", "bench", "flash", "golden", "inspect"),
-    *("export-c", "demo"),
+    *("export-c", "export-gguf", "demo"),
 )
 
 EXIT_BUG = 70

@@ -183,7 +183,21 @@ _READING = (
         multiple=True,
         help="Read the checkpoint otherwise than it says; the keys are those that inspect prints.",
     ),
+    click.option("--moe-expert-count", metavar="N", type=IntegerType(1), help="The same as --set experts.count=N."),
+    click.option("--moe-top-k", metavar="K", type=IntegerType(1), help="The same as --set experts.per_token=K."),
+    click.option("--gating-softmax", is_flag=True, help="The same as --set router.score=softmax."),
+    click.option("--gating-bias-zero", is_flag=True, help="The same as --set router.correction=zero."),
 )
+
+
+_SPELLINGS = {"moe_expert_count": "experts.count", "moe_top_k": "experts.per_token"}
+_FLAGS = {"gating_softmax": ("router.score", "softmax"), "gating_bias_zero": ("router.correction", "zero")}
+
+
+def _stated(values: dict[str, Any]) -> list[tuple[str, str]]:
+    """Every KEY=VALUE, whichever way it was spelt."""
+    numbers = [(key, str(values[name])) for name, key in _SPELLINGS.items() if values.get(name) is not None]
+    return [*(values.get("overrides") or ()), *numbers, *(pair for name, pair in _FLAGS.items() if values.get(name))]
 
 
 def reading_options(function: F) -> F:
@@ -194,12 +208,13 @@ def reading_options(function: F) -> F:
 
 
 def reading_from(values: dict[str, Any]) -> Reading:
-    """What the user says against the checkpoint. Raises UsageError for a key that is there twice."""
-    keys = [key for key, _ in values["overrides"]]
+    """What the user says against the checkpoint; no such options: nothing. Raises UsageError for a key that is there twice."""
+    stated = _stated(values)
+    keys = [key for key, _ in stated]
     twice = next((key for key in keys if keys.count(key) > 1), None)
     if twice is not None:
         raise UsageError(f"--set {twice}", expected="it once", got="two values", hint="leave one out")
-    return Reading(values["family"], tuple(values["overrides"]))
+    return Reading(values.get("family"), tuple(stated))
 
 
 _SETTINGS = (

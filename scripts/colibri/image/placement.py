@@ -83,7 +83,7 @@ class ImageLayout:
         parts = {"header": FIXED_BYTES + ENTRY.size * len(self.experts)}
         for block in self.blocks:
             parts[block.part] = parts.get(block.part, 0) + block.matrix.stored_bytes()
-        parts["tables"] += SELFTEST_BYTES
+        parts["tables"] = parts.get("tables", 0) + SELFTEST_BYTES
         parts["padding"] = self.image_bytes - sum(parts.values())
         return parts
 

@@ -11,16 +11,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from colibri.errors import CheckpointError
 from colibri.importers.decode import check_range
+from colibri.importers.ggml import GROUP
 from colibri.importers.safetensors import SourceTensor
 from colibri.importers.stored import Values, find
 from colibri.importers.text import quoted
 from colibri.model import F32Array, ModelConfig, Tensor
 
+_T = TypeVar("_T", bound=np.generic)
 Index = tuple[int | slice, ...]
 Sources = Mapping[str, SourceTensor]
 """Everything a checkpoint has, by name."""
@@ -118,7 +122,7 @@ def _tensor(part: Part, values: Values) -> Tensor:
     if rest and isinstance(rest[0], int):
         run, n_runs, rest, shape = rest[0], shape[0], rest[1:], shape[1:]
 
-    def arranged(whole: F32Array) -> F32Array:
+    def arranged(whole: npt.NDArray[_T]) -> npt.NDArray[_T]:
         selected = whole[rest]
         selected = selected.swapaxes(-1, -2) if part.transposed else selected
         return selected.reshape(-1, *selected.shape[2:]) if part.merged else selected
@@ -128,12 +132,21 @@ def _tensor(part: Part, values: Values) -> Tensor:
         check_range(result, part.target, values.where)
         return result
 
+    def read_groups() -> tuple[npt.NDArray[np.int16], F32Array]:
+        assert values.groups is not None
+        q, scales = values.groups(run, n_runs)
+        by_group = (*shape[:-1], shape[-1] // GROUP)
+        return arranged(q.reshape(shape)), arranged(scales.reshape(by_group))
+
     # A view of one element has the shape without the memory; merging axes of it would copy.
     outline = np.broadcast_to(np.float32(0), shape)[rest]
     outline_shape = outline.swapaxes(-1, -2).shape if part.transposed else outline.shape
     if part.merged:
         outline_shape = (outline_shape[0] * outline_shape[1], *outline_shape[2:])
-    return Tensor(part.target, outline_shape, values.dtype, values.where, read)
+    # Rows may be chosen and reordered; what cuts or turns them cuts groups.
+    has_groups = values.groups is not None and not part.transposed and shape[-1:] == values.shape[-1:]
+    has_groups = has_groups and len(rest) < len(shape) and outline.ndim > 1
+    return Tensor(part.target, outline_shape, values.dtype, values.where, read, read_groups if has_groups else None)
 
 
 def _check_copy(values: Values, tensor: Tensor) -> None:
@@ -155,5 +168,5 @@ def _check_left_over(done: _Progress, sources: Sources) -> None:
             sources[left[0]].where,
             expected="only tensors that the model uses",
             got=f"{quoted(left[0])}{more} left over",
-            hint="config.json and the tensors are of different models, or this variant is not supported",
+            hint="the configuration and the tensors are of different models, or this variant is not supported",
         )

@@ -8,7 +8,7 @@ to the layers that have one, or to all where none has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +24,9 @@ from colibri.model import ModelConfig
 Value = str | int | float | bool | None
 Change = Callable[[Any], Any]
 YARN_TRUNCATE = "rope.yarn_truncate"
-"""The one key that the importer itself reads: it goes into a table that the axes hold finished."""
+"""A key that the importers themselves read: it goes into a table that the axes hold finished."""
+LLAMA4_QK_NORM = "attention.qk_norm"
+"""Another, of Llama 4 in GGUF: a norm without a weight, of which no tensor tells."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,8 @@ _KEYS: dict[str, _Key] = {
     "attention.sliding_window": _field("attention", "window", _or_none(int), f"{_INTEGER} or none"),
     "attention.chunk": _field("grouped", "chunk", _or_none(int), f"{_INTEGER} or none"),
     "attention.clip": _field("grouped", "clip", _or_none(_number), f"{_NUMBER} or none"),
+    "attention.temperature_interval": _field("temperature", "interval", int, _INTEGER),
+    "attention.temperature_scale": _field("temperature", "scale", _number, _NUMBER),
     "attention.kv_map": _words("grouped", "kv_map", "interleave", "tile"),
     "rope.pairing": _words("rope", "pairing", "half", "adjacent"),
     "rope.factor": _field("rope", "factor", _number, _NUMBER),
@@ -123,10 +127,13 @@ def describe(config: ModelConfig) -> dict[str, Any]:
     return {name: _summary(_values(config, key)) for name, key in _KEYS.items() if any(_values(config, key))}
 
 
-def override(config: ModelConfig, wanted: Mapping[str, str], others: Iterable[str] = ()) -> ModelConfig:
+def override(
+    config: ModelConfig, wanted: Mapping[str, str], others: Iterable[str] = (), needed: Collection[str] = ()
+) -> ModelConfig:
     """Return the axes with other values; raises UsageError for a key that is unknown or changes nothing, and a bad value.
 
     others  keys of this model that the importer has seen to
+    needed  keys that had to be stated, and so may say what the axes have already
     """
     for name, text in wanted.items():
         key = _KEYS.get(name)
@@ -139,7 +146,7 @@ def override(config: ModelConfig, wanted: Mapping[str, str], others: Iterable[st
                 f"--set {name}", expected=key.says, got=quoted(text), hint="colibri inspect CHECKPOINT shows its value"
             ) from None
         changed = _changed(config, key, value)
-        if changed == config:
+        if changed == config and name not in needed:
             raise changes_nothing(name, text)
         config = changed
         try:
@@ -219,6 +226,13 @@ def _grouped(layer: Layer, change: Change) -> Layer:
     return replace(layer, mixer=change(layer.mixer)) if isinstance(layer.mixer, Attention) else layer
 
 
+def _temperature(layer: Layer, change: Change) -> Layer:
+    mixer = layer.mixer
+    if not isinstance(mixer, Attention) or mixer.temperature is None:
+        return layer
+    return replace(layer, mixer=replace(mixer, temperature=change(mixer.temperature)))
+
+
 def _rope(layer: Layer, change: Change) -> Layer:
     mixer = layer.mixer
     if not isinstance(mixer, Attention | LatentAttention) or mixer.rope is None:
@@ -247,6 +261,7 @@ _OWNERS: dict[str, Callable[[Layer, Change], Layer]] = {
     "layer": lambda layer, change: change(layer),
     "attention": _attention,
     "grouped": _grouped,
+    "temperature": _temperature,
     "rope": _rope,
     "router": _router,
     "groups": _groups,

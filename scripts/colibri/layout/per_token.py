@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
-from colibri.axes import Attention, Layer
+from colibri.axes import Attention, LatentAttention, Layer
 from colibri.image.placement import Block, ImageLayout, Owner, owner_of
 from colibri.model import ModelConfig
 
@@ -16,6 +16,57 @@ _MULTIPLIED = ("embedding", "head", "attention", "dense", "experts", "shared", "
 def macs_per_token(config: ModelConfig, layout: ImageLayout) -> int:
     """Multiply-accumulates of the matrix products of one token, head included; attention over the cache comes on top."""
     return _sum(config, layout, lambda block: block.matrix.macs if _is_matrix(block) else 0)
+
+
+def operator_macs(config: ModelConfig, layout: ImageLayout) -> dict[str, int]:
+    """The same by stage (docs/DESIGN.md 3), without attention."""
+    found: dict[str, int] = defaultdict(int)
+    for stage in dict.fromkeys(map(_stage, layout.blocks)):
+        if stage is not None:
+            part = _sum(config, layout, _macs_of(stage))
+            if part:
+                found[stage] += part
+    if config.tied_head:
+        found["head"] += layout.by_name["embed.weight"].matrix.macs
+    return dict(found)
+
+
+def attention_macs(config: ModelConfig) -> list[tuple[int, int, int]]:
+    """For each layer with attention: multiply-accumulates for each position seen, window and chunk (0: none)."""
+    found = []
+    for layer in config.layers:
+        match m := layer.mixer:
+            case Attention():
+                found.append((2 * m.n_heads * m.head_dim, m.window or 0, m.chunk or 0))
+            case LatentAttention():
+                found.append((m.n_heads * (2 * m.kv_rank + m.rope_dim), m.window or 0, 0))
+    return found
+
+
+def _macs_of(stage: str) -> Callable[[Block], int]:
+    return lambda block: block.matrix.macs if _stage(block) == stage and _is_matrix(block) else 0
+
+
+_STAGES = {
+    "kv_a": "k",
+    "in": "conv_in",
+    "out": "o",
+    "taps": "conv",
+    "shared_gate": "down",
+    "embed": None,
+}
+
+
+def _stage(block: Block) -> str | None:
+    """The stage in which a matrix is multiplied."""
+    parts = block.name.removesuffix(".weight").split(".")
+    name = parts[-1]
+    if "router" in parts:
+        prefix = "attn_" if "attn" in parts else ""
+        return f"{prefix}router_hidden" if name == "hidden" else f"{prefix}router"
+    if parts[-2:] == ["attn", "gate"]:
+        return "attn_gate"
+    return _STAGES.get(name, name)
 
 
 def bytes_read_per_token(config: ModelConfig, layout: ImageLayout) -> int:

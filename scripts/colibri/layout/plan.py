@@ -16,7 +16,7 @@ from colibri.image.kernel_layouts import layout_of
 from colibri.image.placement import ImageLayout, lay_out
 from colibri.layout.budget import Budget, budget
 from colibri.layout.kinds import ModelTables
-from colibri.layout.per_token import bytes_read_per_token, macs_per_token
+from colibri.layout.per_token import attention_macs, bytes_read_per_token, macs_per_token, operator_macs
 from colibri.layout.settings import Settings
 from colibri.layout.state_layout import StateLayout, state_layout
 from colibri.layout.statics import app_array_bytes
@@ -86,6 +86,8 @@ class Plan:
             "extra_axes": extra_axes(self.config),
             "app_array_bytes": app_array_bytes(self.config),
             "macs_per_token": self.macs_per_token,
+            "operator_macs": operator_macs(self.config, self.layout),
+            "attention_macs": [list(one) for one in attention_macs(self.config)],
             "weight_bytes_read_per_token": self.weight_bytes_read_per_token,
         }
 

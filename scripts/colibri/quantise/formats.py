@@ -97,14 +97,37 @@ def snap(values: F32Array) -> F32Array:
 def store(tensor: Tensor, format_: Format) -> Stored:
     """Read a tensor and convert it to `format_`.
 
+    q8:32 of a tensor that has such groups already is those, bit for bit; no value is rounded again.
     Raises CheckpointError for a value the format cannot hold; NaN, infinities and |w| >= 2**50 never come from `read`.
     """
+    if tensor.groups is not None and format_ == Format("q8", 32):
+        return _store_groups(tensor, format_)
     values = tensor.read()
     matrix = snap(values.reshape(1, -1) if values.ndim == 1 else values)
     rows, cols = matrix.shape
     make = {"f32": _store_f32, "bf16": _store_bf16, "f16": _store_f16, "q8": _store_q8, "q4": _store_q4}[format_.kind]
     data, scales, multipliers = make(matrix, format_, tensor.source)
     return Stored(tensor.name, format_, rows, cols, data, scales, multipliers)
+
+
+def _store_groups(tensor: Tensor, format_: Format) -> Stored:
+    """Integers and scales as the checkpoint has them. The scales are float16 there, so 0 or at least 2**-24."""
+    assert tensor.groups is not None
+    q, scales = tensor.groups()
+    rows, cols = q.shape
+    for bad, expected, hint in (
+        (~np.isfinite(scales), "finite scales", "the checkpoint is damaged; use another"),
+        (
+            np.abs(q).max(axis=1, keepdims=True) > 127,
+            "integers from -127 to 127, as the kernels take them",
+            "choose another format for this part, e.g. q8 or q8:64: its values are then rounded anew",
+        ),
+    ):
+        if bad.any():
+            row = int(np.argwhere(bad)[0][0])
+            got = "NaN or an infinity" if expected == "finite scales" else "-128 (or 128 with a negative scale)"
+            raise CheckpointError(f"{tensor.source}: row {row}", expected=expected, got=got, hint=hint)
+    return Stored(tensor.name, format_, rows, cols, q.astype(np.int8), scales)
 
 
 Parts = tuple[npt.NDArray[Any], F32Array | None, npt.NDArray[np.uint8] | None]

@@ -18,6 +18,7 @@ from colibri.importers.text import described
 
 T = TypeVar("T")
 HINT = "docs/FAMILIES.md says what a family file holds"
+_MAX = 2.0**50  # of any number; what an axis takes is narrower (axes_check)
 # What a rope table may hold beside Rope's own fields: the table itself is computed from these, as from a config.json.
 _ROPE_KEYS = ("theta", "rotary_dim", "scaling")
 
@@ -68,10 +69,9 @@ def _value(kind: Any, value: object, where: str) -> Any:
 
 
 def _scalar(kind: Any, value: object, where: str) -> Any:
-    if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
-        number = float(np.float32(value))
-        if np.isfinite(number):
-            return number
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if kind is float and is_number and -_MAX <= value <= _MAX:  # type: ignore[operator]  # a number; never NaN
+        return float(np.float32(value))  # type: ignore[arg-type]  # a number
     if kind is not float and type(value) is kind:
         return value
     names = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
@@ -110,7 +110,10 @@ def build_latent(table: Mapping[str, object], where: str) -> LatentAttention:
     rope_dim = _integer(table, "rope_dim", where)
     rest = {key: value for key, value in table.items() if key != "rope"}
     rest.setdefault("scale", (rope_dim + _integer(table, "nope_dim", where)) ** -0.5)
-    return build(LatentAttention, rest, where, rope=_rope(table, rope_dim, where))
+    rope = _rope(table, rope_dim, where)
+    if rope is None:
+        raise error(f"{where}.rope", "a table: latent attention has a rotated key", described(table.get("rope")))
+    return build(LatentAttention, rest, where, rope=rope)
 
 
 def _integer(table: Mapping[str, object], key: str, where: str) -> int:

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""export-gguf: what it writes is the model, read back by our importer and by llama.cpp's own package."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gguf import GGUFReader
+from gguf.quants import dequantize
+
+from colibri.axes import Attention
+from colibri.errors import OutputError, UsageError
+from colibri.export.gguf import Type, export_gguf
+from colibri.importers import load
+from colibri.model import Model
+from colibri.quantise import Format, Policy, store
+from colibri.tokenizer import Tokenizer
+from colibri_sim.golden import GoldenModel
+
+ROOT = Path(__file__).parents[2]
+ORACLES = ROOT / "tests" / "oracles" / "data"
+STORIES = ROOT / "weights" / "stories-moe-3m"
+IDS = [1, 17, 80, 4, 55, 9, 31, 77]
+EXPORTED = {
+    "llama": "llama",
+    "llama_tied_rope3": "llama",
+    "mixtral": "llama",
+    "mixtral_tied": "llama",
+    "qwen3": "qwen3",
+    "qwen3_moe": "qwen3moe",
+}
+# What an architecture of llama.cpp's has no key for.
+REFUSED = {
+    "mistral_swa": "mixer.window = None",
+    "olmoe": "mixer.clip = None",
+    "qwen3_moe_nonorm": "router.renormalise",
+    "granitemoe": "mixer.scale",
+    "flex_olmo": "a norm before the attention",
+    "deepseek_v3": "attention with rotary positions in every layer",
+    "lfm2_moe": "attention with rotary positions in every layer",
+    "jetmoe": "attention with rotary positions in every layer",
+    "hunyuan_v1_moe": "a norm of q and k before the rotation",
+    "gpt_oss": "only tensors that the model uses",
+}
+
+
+def logits(model: Model) -> np.ndarray:
+    policy = Policy.parse("f32").resolve(model.config)
+    return GoldenModel(model.config, cache(lambda n: store(model.tensors[n], policy.format_of(n)))).forward(IDS).logits
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+def test_the_file_is_the_model(name: str, tmp_path: Path) -> None:
+    model, path = load(ORACLES / name), tmp_path / "out.gguf"
+    done = export_gguf(model, path)
+    again = load(path)
+    assert (done.architecture, done.n_bytes) == (EXPORTED[name], path.stat().st_size)
+    assert [p.name for p in tmp_path.iterdir()] == ["out.gguf"]
+    expected, found = logits(model), logits(again)
+    if EXPORTED[name] == "llama":  # rows of q and k in another order: sums of other roundings
+        assert np.abs(found - expected).max() <= 2e-6 * np.abs(expected).max()
+        assert np.array_equal(found.argmax(axis=-1), expected.argmax(axis=-1))
+    else:
+        assert np.array_equal(found.view(np.uint32), expected.view(np.uint32))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_no_architecture_says_is_refused_and_nothing_is_left(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=REFUSED[name]):
+        export_gguf(load(ORACLES / name), tmp_path / "out.gguf")
+    assert not list(tmp_path.iterdir())
+
+
+def test_llama_cpps_package_reads_names_shapes_and_values(tmp_path: Path) -> None:
+    model, path = load(ORACLES / "mixtral"), tmp_path / "out.gguf"
+    export_gguf(model, path)
+    reader = GGUFReader(path)
+    tensors = {t.name: t for t in reader.tensors}
+    c, mixer = model.config, model.config.layers[0].mixer
+    assert isinstance(mixer, Attention)
+    assert reader.fields["llama.expert_used_count"].contents() == 2
+    assert np.array_equal(tensors["token_embd.weight"].data, model.tensors["embed.weight"].read())
+    for part in ("gate", "up", "down"):
+        experts = [
+            model.tensors[f"layers.1.experts.{j}.{part}.weight"].read() for j in range(c.layers[1].ffn.router.n_experts)
+        ]  # type: ignore[union-attr]
+        assert np.array_equal(tensors[f"blk.1.ffn_{part}_exps.weight"].data, np.stack(experts))
+    for name, heads in (("q", mixer.n_heads), ("k", mixer.n_kv_heads)):  # as llama.cpp's converter reorders them
+        rows = model.tensors[f"layers.0.attn.{name}.weight"].read()
+        expected = rows.reshape(heads, 2, -1, rows.shape[1]).swapaxes(1, 2).reshape(rows.shape)
+        assert np.array_equal(tensors[f"blk.0.attn_{name}.weight"].data, expected)
+    assert np.array_equal(tensors["blk.0.attn_v.weight"].data, model.tensors["layers.0.attn.v.weight"].read())
+
+
+@pytest.mark.parametrize(("type_", "name"), [("f16", "F16"), ("q8_0", "Q8_0")])
+def test_other_types(type_: Type, name: str, tmp_path: Path) -> None:
+    model, path = load(STORIES), tmp_path / "out.gguf"
+    export_gguf(model, path, type_)
+    tensors = {t.name: t for t in GGUFReader(path).tensors}
+    assert tensors["blk.0.attn_norm.weight"].tensor_type.name == "F32"
+    assert tensors["blk.0.ffn_gate_inp.weight"].tensor_type.name == "F32"
+    stored = tensors["blk.0.attn_v.weight"]
+    assert stored.tensor_type.name == name
+    expected = model.tensors["layers.0.attn.v.weight"].read()
+    found = dequantize(stored.data, stored.tensor_type)
+    again = load(path).tensors["layers.0.attn.v.weight"]
+    assert np.array_equal(again.read(), found)
+    bound = np.abs(expected).max() * (2.0**-11 if type_ == "f16" else 1 / 250)
+    assert 0 < np.abs(found - expected).max() <= bound
+
+
+def test_q8_0_in_is_q8_0_out(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.gguf", tmp_path / "b.gguf"
+    export_gguf(load(STORIES), first, "q8_0")
+    export_gguf(load(first), second, "q8_0")
+    one, two = GGUFReader(first), GGUFReader(second)
+    assert [t.name for t in one.tensors] == [t.name for t in two.tensors]
+    assert all(np.array_equal(a.data, b.data) for a, b in zip(one.tensors, two.tensors, strict=True))
+    tensor = load(second).tensors["layers.0.experts.0.up.weight"]
+    assert np.array_equal(store(tensor, Format("q8", 32)).values(), tensor.read())
+
+
+def test_the_tokenizer_goes_with_it(tmp_path: Path) -> None:
+    model, path = load(STORIES), tmp_path / "out.gguf"
+    done = export_gguf(model, path, "q8_0")
+    again = load(path)
+    assert done.no_text is None
+    assert model.tokenizer_json is not None
+    assert again.tokenizer_json is not None
+    assert (again.config.bos_id, again.config.eos_ids) == (model.config.bos_id, model.config.eos_ids)
+    one, two = Tokenizer(model.tokenizer_json, ""), Tokenizer(again.tokenizer_json, "")
+    for text in ("Once upon a time, there was a little dog.", "  two  spaces\n\n\u00fc \u20ac 12345", "</s>x"):
+        assert one.encode(text) == two.encode(text)
+        assert one.decode(one.encode(text)) == two.decode(two.encode(text))
+
+
+def test_a_tokenizer_that_gguf_cannot_say_is_left_out_with_the_reason(tmp_path: Path) -> None:
+    done = export_gguf(load(ROOT / "weights" / "micro-moe"), tmp_path / "out.gguf")
+    assert done.no_text is not None
+    assert "GGUF has no name" in done.no_text
+    assert load(tmp_path / "out.gguf").tokenizer_json is None
+
+
+def test_targets(tmp_path: Path) -> None:
+    model = load(ORACLES / "qwen3")
+    with pytest.raises(UsageError, match=r"ends in \.gguf"):
+        export_gguf(model, tmp_path / "out.bin")
+    with pytest.raises(OutputError):
+        export_gguf(model, tmp_path / "nowhere" / "out.gguf")
+    alone = replace(model, tokenizer_json=None)
+    assert export_gguf(alone, tmp_path / "out.gguf").no_text is None
