@@ -144,7 +144,7 @@ def test_the_plugins_lines_become_windows() -> None:
     ("options", "problem"),
     [
         (("-b", "linux-x86_64"), "a board whose weights have a fixed address"),
-        (("--serial", "/dev/null"), "the simulator"),
+        (("--serial", "/dev/null"), "one of --serial, --kernels"),
     ],
 )
 def test_what_cannot_be_traced_is_refused(options: tuple[str, ...], problem: str) -> None:
