@@ -141,9 +141,10 @@ def small_board(folder: Path, **n_bytes: int) -> Path:
 @pytest.mark.parametrize(
     ("n_bytes", "given", "hint"),
     [
-        ({"qspi": 48 << 10}, [], "it fits with -q q4"),
+        ({"qspi": 52 << 10}, [], "it fits with -q q4"),
         ({"qspi": 64 << 10}, ["-q", "f32"], "it fits with -q q8"),
-        ({"ram": 20 << 10}, [], "it fits with --kv q8"),
+        ({"ram": 20 << 10}, [], "it fits with --kv f16"),
+        ({"ram": 18 << 10}, [], "it fits with --kv q8"),
         ({"ram": 20 << 10}, ["--kv", "q8", "--max-seq", "64"], ""),
         ({"ram": 10 << 10}, [], "it fits with .*--max-seq"),
         ({"qspi": 8 << 10}, [], "choose a larger board"),
