@@ -158,18 +158,18 @@ def test_what_saturates_is_in_range(of: ModelConfig, tensor: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("of", "place"),
+    ("of", "tensor", "place"),
     [
-        (config(embedding_scale=2.0**52), "position 0: embed reaches"),
-        (config(logits_scale=2.0**52), "position 0: logits reaches"),
-        (config(residual=2.0**52), "layer 0 attn_residual reaches"),
-        (config(attention(scale=2.0**52)), "layer 0 q_rope reaches"),
+        (config(embedding_scale=2.0**49), "embed.weight", "position 0: embed reaches"),
+        (config(logits_scale=2.0**49), "final_norm.weight", "position 0: logits reaches"),
+        (config(residual=2.0**49), "layers.0.attn.o.weight", "layer 0 attn_residual reaches"),
+        (config(attention(scale=2.0**49)), "layers.0.attn.q.weight", "layer 0 q_rope reaches"),
     ],
     ids=["embedding", "logits", "residual", "attention"],
 )
-def test_scales_can_leave_the_range(of: ModelConfig, place: str) -> None:
+def test_scales_can_leave_the_range(of: ModelConfig, tensor: str, place: str) -> None:
     with pytest.raises(RangeExceeded, match=place):
-        GoldenModel(of, weights(of, "f32")).forward(ids())
+        grown(of, tensor, 2.0**7).forward(ids())
 
 
 def test_a_weighted_input_is_checked_before_its_block() -> None:

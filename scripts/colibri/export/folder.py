@@ -17,7 +17,7 @@ from colibri.build.firmware import sources
 from colibri.build.toolchain import CONTRACT, NO_VECTORISE
 from colibri.data import data_path
 from colibri.export.templates import filled, pdsc_files
-from colibri.folder import CONFIG, HEX, IMAGE, Folder
+from colibri.folder import CONFIG, DEVICE_TOKENIZER, HEX, IMAGE, Folder
 from colibri.output import replaced_folder
 
 SCHEMA_VERSION = 1
@@ -51,7 +51,7 @@ def export_c(folder: Folder, board: Board, out: Path) -> dict[str, Any]:
 def _copied(folder: Folder, board: Board) -> dict[Path, Path]:
     """Every file that is copied as it is, and its place in the exported folder."""
     firmware = data_path("firmware")
-    patterns = ["engine/*.h", "kernels/*.h", "kernels/portable/*.h", f"kernels/{folder.kernels}/*.h"]
+    patterns = ["engine/*.h", "tokenizer/*.h", "kernels/*.h", "kernels/portable/*.h", f"kernels/{folder.kernels}/*.h"]
     found = [*sources(board, "lib", folder.kernels), *(path for pattern in patterns for path in firmware.glob(pattern))]
     copies = {path: _SRC / path.relative_to(firmware) for path in found}
     copies |= {path: _SRC / "colibri" / path.name for path in (firmware / "include" / "colibri").glob("*.h")}
@@ -62,8 +62,9 @@ def _copied(folder: Folder, board: Board) -> dict[Path, Path]:
         firmware / "export" / "main.c": Path("example/main.c"),
         firmware / "export" / "LICENSE": Path("LICENSE"),
     }
-    if (folder.path / HEX).exists():
-        copies[folder.path / HEX] = _WEIGHTS / HEX
+    for name in (HEX, DEVICE_TOKENIZER):
+        if (folder.path / name).exists():
+            copies[folder.path / name] = _WEIGHTS / name
     return copies
 
 
