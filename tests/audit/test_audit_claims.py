@@ -245,7 +245,7 @@ def test_a_plan_that_was_changed_after_the_build_is_seen(packs: Packs, folder: F
 @pytest.mark.qemu
 def test_double_arithmetic_in_the_engine_is_seen(packs: Packs, tmp_path: Path) -> None:
     text = function("return (float)((double)x * 1.1);", "float")
-    folder = packs.private(packs.folder("mixtral_odd", "q8", "mps3-an547"))
+    folder = packs.private(packs.folder("mixtral_odd", "q8", "mps3-an547", kernels="portable"))
     elf = patched_build(folder, kept(with_probe(text)), tmp_path, flags=["-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16"])
     found = broken(claims(elf.parent, folder))
     assert set(found) == {"no_foreign_symbol"}
