@@ -27,6 +27,7 @@ from colibri.axes import (
 from colibri.build.config_header import config_hash, config_header, config_macros
 from colibri.combinations import contradictions
 from colibri.image.placement import ImageLayout, lay_out
+from colibri.image.selftest import SelfTest
 from colibri.image.writer import write_image
 from colibri.layout.state_layout import state_layout
 from colibri.layout.uses import uses
@@ -104,8 +105,8 @@ class EveryAxis:
     def image(self, seed: int) -> bytes:
         """Random weights."""
         out = io.BytesIO()
-        write_image(out, random_model(self.model, seed), self._policy, self._layout, config_hash=config_hash(self._macros()),
-                    load_address=0, name="every axis")  # fmt: skip
+        write_image(out, random_model(self.model, seed), self._policy, self._layout, selftest=SelfTest((), ()),
+                    config_hash=config_hash(self._macros()), load_address=0, name="every axis")  # fmt: skip
         return out.getvalue()
 
     def _macros(self) -> list[str]:
