@@ -18,7 +18,7 @@ from colibri.image.writer import Written, write_image
 from colibri.layout.plan import Plan
 from colibri.layout.settings import Settings
 from colibri.model import Model
-from colibri.text.device import for_device
+from colibri.text.device import DeviceTokenizer, for_device
 
 
 def write_folder(
@@ -52,13 +52,13 @@ def write_folder(
     title = f"{name} as {plan.quant} for {board.name}"
     header = config_header(macros, title=title, weights_address=plan.weights_address, prefix=settings.prefix)
     (folder / CONFIG).write_text(header, "utf-8")
+    device = None if model.tokenizer_json is None else for_device(model.tokenizer_json)
     if model.tokenizer_json is not None:
         (folder / TOKENIZER).write_bytes(model.tokenizer_json)
-        device = for_device(model.tokenizer_json)
-        if device.tables is not None:
+        if device is not None and device.tables is not None:
             (folder / DEVICE_TOKENIZER).write_bytes(device.tables)
     (folder / VECTORS).write_text(json.dumps(vectors, separators=(",", ":")) + "\n")
-    manifest = _manifest(model, name, board, settings, plan, written, digest)
+    manifest = _manifest(model, name, board, settings, plan, written, digest, device)
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
     shutil.copyfile(board.path, folder / f"{board.name}.toml")
     origin = {"checkpoint": str(model.path.resolve()), "board": str(board.path.resolve())}
@@ -76,16 +76,22 @@ def _macros(plan: Plan, settings: Settings) -> list[str]:
     return config_macros(plan.config, plan.layout, plan.state, settings.kv)
 
 
-def _device_tokenizer(model: Model) -> dict[str, Any] | None:
+def _device_tokenizer(device: DeviceTokenizer | None) -> dict[str, Any] | None:
     """What the device's tables take of flash, or why there are none. None: the checkpoint has no tokenizer."""
-    if model.tokenizer_json is None:
+    if device is None:
         return None
-    device = for_device(model.tokenizer_json)
     return {"bytes": len(device.tables)} if device.tables is not None else {"unsupported": device.reason}
 
 
 def _manifest(
-    model: Model, name: str, board: Board, settings: Settings, plan: Plan, written: Written, digest: bytes
+    model: Model,
+    name: str,
+    board: Board,
+    settings: Settings,
+    plan: Plan,
+    written: Written,
+    digest: bytes,
+    device: DeviceTokenizer | None,
 ) -> dict[str, Any]:
     blocks = plan.layout.by_name
     return {
@@ -95,7 +101,7 @@ def _manifest(
         "reading": reading_json(model),
         "settings": settings_json(plan, board, settings),
         "config_hash": digest.hex(),
-        "device_tokenizer": _device_tokenizer(model),
+        "device_tokenizer": _device_tokenizer(device),
         "image": {"bytes": plan.layout.image_bytes, "sha256": written.image_sha256},
         "plan": plan.to_json(),
         "generation": vars(model.generation),
