@@ -23,32 +23,6 @@ static void put_replacement(sink_t *out)
     put(out, replacement, sizeof replacement);
 }
 
-/* Bytes that the character in bytes needs, as far as n of them tell; 0: it can be none. */
-static uint32_t char_needs(const uint8_t *bytes, uint32_t n)
-{
-    uint32_t c = bytes[0];
-    if (c < 0x80u) {
-        return 1;
-    }
-    if (c < 0xc2u || c > 0xf4u) {
-        return 0;
-    }
-    if (n > 1) {
-        uint32_t low = c == 0xe0u ? 0xa0u : c == 0xf0u ? 0x90u : 0x80u;
-        uint32_t high = c == 0xedu ? 0x9fu : c == 0xf4u ? 0x8fu : 0xbfu;
-        if (bytes[1] < low || bytes[1] > high) {
-            return 0;
-        }
-    }
-    uint32_t needs = c < 0xe0u ? 2 : c < 0xf0u ? 3 : 4;
-    for (uint32_t i = 2; i < n && i < needs; i++) {
-        if ((bytes[i] & 0xc0u) != 0x80u) {
-            return 0;
-        }
-    }
-    return needs;
-}
-
 /* ---- Byte-level tokens: the bytes of all of them are the text, broken characters replaced ---- */
 
 static void flush_character(colibri_detokenizer_t *stream, sink_t *out)
@@ -62,12 +36,12 @@ static void flush_character(colibri_detokenizer_t *stream, sink_t *out)
 static void take_byte(colibri_detokenizer_t *stream, uint8_t byte, sink_t *out)
 {
     stream->held[stream->n_held++] = byte;
-    uint32_t needs = char_needs(stream->held, stream->n_held);
+    uint32_t needs = colibri_text_char_needs(stream->held, stream->n_held);
     if (needs == 0 && stream->n_held > 1) { /* the bytes before end here; this one begins anew */
         put_replacement(out);
         stream->held[0] = byte;
         stream->n_held = 1;
-        needs = char_needs(stream->held, 1);
+        needs = colibri_text_char_needs(stream->held, 1);
     }
     if (needs == 0) {
         flush_character(stream, out);
@@ -86,7 +60,7 @@ static uint32_t whole_characters(const colibri_detokenizer_t *stream, uint32_t *
     *is_utf8 = 1;
     while (at < stream->n_held) {
         uint32_t left = stream->n_held - at;
-        uint32_t n = char_needs(stream->held + at, left);
+        uint32_t n = colibri_text_char_needs(stream->held + at, left);
         if (n == 0 || n > left) {
             *is_utf8 = n != 0;
             break;

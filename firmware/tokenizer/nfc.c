@@ -29,42 +29,18 @@ typedef struct run {
 static const decomposition_t *decomposition_of(const colibri_tokenizer_t *tokenizer, uint32_t code)
 {
     const colibri_text_tables_t *tables = colibri_text_header(tokenizer);
-    const decomposition_t *all = (const decomposition_t *)(const void *)(tokenizer->tables + tables->decompositions);
-    uint32_t low = 0;
-    uint32_t high = tables->n_decompositions;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        uint32_t here = all[middle].code;
-        if (here == code) {
-            return &all[middle];
-        }
-        if (here < code) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return NULL;
+    const uint32_t *words = colibri_text_words(tokenizer, tables->decompositions);
+    const decomposition_t *all = (const decomposition_t *)(const void *)words;
+    uint32_t i = colibri_text_lower_bound(words, sizeof *all / sizeof *words, tables->n_decompositions, code);
+    return i < tables->n_decompositions && all[i].code == code ? &all[i] : NULL;
 }
 
 static uint32_t combining_class(const colibri_tokenizer_t *tokenizer, uint32_t code)
 {
     const colibri_text_tables_t *tables = colibri_text_header(tokenizer);
-    uint32_t low = 0;
-    uint32_t high = tables->n_marks;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        uint32_t mark = colibri_text_word(tokenizer, tables->marks, middle);
-        if (mark >> 8 == code) {
-            return mark & 0xffu;
-        }
-        if (mark >> 8 < code) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return 0;
+    const uint32_t *marks = colibri_text_words(tokenizer, tables->marks);
+    uint32_t i = colibri_text_lower_bound(marks, 1, tables->n_marks, code << 8);
+    return i < tables->n_marks && marks[i] >> 8 == code ? marks[i] & 0xffu : 0;
 }
 
 /* The composition of two characters, or 0. */
@@ -81,7 +57,7 @@ static uint32_t composed(const colibri_tokenizer_t *tokenizer, uint32_t first, u
     uint32_t high = tables->n_pairs;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        const uint32_t *pair = (const uint32_t *)(const void *)(tokenizer->tables + tables->pairs) + 3u * middle;
+        const uint32_t *pair = colibri_text_words(tokenizer, tables->pairs) + 3u * middle;
         if (pair[0] == first && pair[1] == second) {
             return pair[2];
         }
@@ -101,18 +77,9 @@ static uint32_t begins_run(const colibri_tokenizer_t *tokenizer, uint32_t code)
         return 1;
     }
     const colibri_text_tables_t *tables = colibri_text_header(tokenizer);
-    uint32_t low = 0;
-    uint32_t high = tables->n_seconds;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (colibri_text_word(tokenizer, tables->seconds, middle) < code) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return !(low < tables->n_seconds && colibri_text_word(tokenizer, tables->seconds, low) == code) &&
-           combining_class(tokenizer, code) == 0;
+    const uint32_t *seconds = colibri_text_words(tokenizer, tables->seconds);
+    uint32_t i = colibri_text_lower_bound(seconds, 1, tables->n_seconds, code);
+    return !(i < tables->n_seconds && seconds[i] == code) && combining_class(tokenizer, code) == 0;
 }
 
 static colibri_status add(const colibri_tokenizer_t *tokenizer, run_t *run, uint32_t code)

@@ -18,17 +18,9 @@ static uint32_t class_of(const colibri_tokenizer_t *tokenizer, uint32_t code)
     if (code < 128u) {
         return tokenizer->tables[tables->classes + code];
     }
-    uint32_t low = 0; /* the last run that begins at or before the code point; the first begins at 0 */
-    uint32_t high = tables->n_runs;
-    while (high - low > 1) {
-        uint32_t middle = low + (high - low) / 2;
-        if (colibri_text_word(tokenizer, tables->classes + 128u, middle) >> 8 <= code) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return colibri_text_word(tokenizer, tables->classes + 128u, low) & 0xffu;
+    const uint32_t *runs = colibri_text_words(tokenizer, tables->classes + 128u);
+    /* the last run that begins at or before the code point; the first begins at 0 */
+    return runs[colibri_text_lower_bound(runs, 1, tables->n_runs, (code + 1u) << 8) - 1u] & 0xffu;
 }
 
 /* Bytes of the character at `at` where it is of the classes; otherwise, and at the end, 0. */
@@ -99,7 +91,7 @@ static uint32_t match(const colibri_tokenizer_t *tokenizer, const uint32_t *alte
 
 uint32_t colibri_text_next_piece(const colibri_tokenizer_t *tokenizer, uint32_t split, colibri_text_span_t text, uint32_t *removed)
 {
-    const uint32_t *program = (const uint32_t *)(const void *)(tokenizer->tables + colibri_text_header(tokenizer)->splits);
+    const uint32_t *program = colibri_text_words(tokenizer, colibri_text_header(tokenizer)->splits);
     for (uint32_t i = 0; i < split; i++) {
         program += 2u + program[1];
     }

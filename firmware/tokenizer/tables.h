@@ -95,9 +95,14 @@ static inline uint32_t colibri_text_flag(const colibri_tokenizer_t *tokenizer, u
     return colibri_text_header(tokenizer)->flags & flag;
 }
 
+static inline const uint32_t *colibri_text_words(const colibri_tokenizer_t *tokenizer, uint32_t offset)
+{
+    return (const uint32_t *)(const void *)(tokenizer->tables + offset);
+}
+
 static inline uint32_t colibri_text_word(const colibri_tokenizer_t *tokenizer, uint32_t offset, uint32_t index)
 {
-    return ((const uint32_t *)(const void *)(tokenizer->tables + offset))[index];
+    return colibri_text_words(tokenizer, offset)[index];
 }
 
 /* An id, or another index: two or four bytes; COLIBRI_TEXT_NONE where there is none. */
@@ -137,6 +142,25 @@ static inline colibri_status colibri_text_emit(colibri_text_ids_t *out, uint32_t
 static inline uint32_t colibri_text_char_bytes(uint8_t first)
 {
     return first < 0x80u ? 1u : first < 0xe0u ? 2u : first < 0xf0u ? 3u : 4u;
+}
+
+/* Bytes that the character in bytes needs, as far as n of them tell; 0: it can be none. */
+uint32_t colibri_text_char_needs(const uint8_t *bytes, uint32_t n);
+
+/* The first of n records of `stride` words each, in rising order of their first word, whose first word is at least `key`; n where
+ * none is. */
+static inline uint32_t colibri_text_lower_bound(const uint32_t *records, uint32_t stride, uint32_t n, uint32_t key)
+{
+    uint32_t low = 0;
+    while (low < n) {
+        uint32_t middle = low + (n - low) / 2;
+        if (records[(size_t)stride * middle] < key) {
+            low = middle + 1;
+        } else {
+            n = middle;
+        }
+    }
+    return low;
 }
 
 /* The code point of a character; the text is valid. */

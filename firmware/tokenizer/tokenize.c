@@ -17,30 +17,16 @@ typedef struct found {
     uint32_t id;
 } found_t;
 
-static uint32_t is_continuation(colibri_text_span_t text, uint32_t at)
-{
-    return at < text.n && (text.bytes[at] & 0xc0u) == 0x80u;
-}
-
-/* Whether a text is UTF-8: no overlong form, no surrogate, nothing above U+10FFFF. */
+/* Whether a text is UTF-8 to its end. */
 static uint32_t is_utf8(colibri_text_span_t text)
 {
-    for (uint32_t i = 0; i < text.n;) {
-        uint32_t c = text.bytes[i++];
-        if (c < 0x80u) {
-            continue;
-        }
-        if (c < 0xc2u || c > 0xf4u || !is_continuation(text, i)) {
+    uint32_t at = 0;
+    while (at < text.n) {
+        uint32_t needs = colibri_text_char_needs(text.bytes + at, text.n - at);
+        if (needs == 0 || needs > text.n - at) {
             return 0;
         }
-        uint32_t second = text.bytes[i++];
-        uint32_t low = c == 0xe0u ? 0xa0u : c == 0xf0u ? 0x90u : 0x80u;
-        uint32_t high = c == 0xedu ? 0x9fu : c == 0xf4u ? 0x8fu : 0xbfu;
-        if (second < low || second > high || (c >= 0xe0u && !is_continuation(text, i)) ||
-            (c >= 0xf0u && !is_continuation(text, i + 1))) {
-            return 0;
-        }
-        i += c >= 0xf0u ? 2u : c >= 0xe0u ? 1u : 0u;
+        at += needs;
     }
     return 1;
 }

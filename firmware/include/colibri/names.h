@@ -187,6 +187,7 @@
 #define colibri_swiglu_portable COLIBRI_NAME(swiglu_portable)
 #define colibri_tanh COLIBRI_NAME(tanh)
 #define colibri_text_bpe COLIBRI_NAME(text_bpe)
+#define colibri_text_char_needs COLIBRI_NAME(text_char_needs)
 #define colibri_text_find COLIBRI_NAME(text_find)
 #define colibri_text_narrow COLIBRI_NAME(text_narrow)
 #define colibri_text_next_piece COLIBRI_NAME(text_next_piece)
