@@ -7,8 +7,6 @@
  */
 #include "common/app.h"
 
-#include <colibri/tables.h>
-
 void colibri_bench_begin(void);
 void colibri_bench_end(void);
 
@@ -91,7 +89,7 @@ __attribute__((noinline)) void colibri_bench_end(void)
     __asm__ volatile("" ::: "memory");
 }
 
-/* 'W': the layer; attention's multiply-accumulates for each position that it sees, its window and its chunk; the stage's name. */
+/* 'W': the layer and the stage's name. */
 static void write_stage(uint32_t stage, uint32_t layer)
 {
     const char *name = stage_names[stage];
@@ -99,21 +97,7 @@ static void write_stage(uint32_t stage, uint32_t layer)
     while (name[n_chars] != '\0') {
         n_chars++;
     }
-    uint32_t crc = colibri_frame_write_u32(colibri_frame_begin('W', 16 + n_chars), layer);
-    uint32_t macs = 0;
-    uint32_t window = 0;
-    uint32_t chunk = 0;
-#if COLIBRI_HAS_ATTENTION || COLIBRI_HAS_LATENT
-    if (stage == COLIBRI_STAGE_ATTENTION) {
-        const uint32_t kind = COLIBRI_LAYER_KIND(layer);
-        macs = COLIBRI_KIND_N_HEADS(kind) * (COLIBRI_KIND_HEAD_DIM(kind) + COLIBRI_KIND_VALUE_DIM(kind));
-        window = COLIBRI_KIND_WINDOW(kind);
-        chunk = COLIBRI_KIND_CHUNK(kind);
-    }
-#endif
-    crc = colibri_frame_write_u32(crc, macs);
-    crc = colibri_frame_write_u32(crc, window);
-    crc = colibri_frame_write_u32(crc, chunk);
+    uint32_t crc = colibri_frame_write_u32(colibri_frame_begin('W', 4 + n_chars), layer);
     colibri_frame_end(colibri_frame_write(crc, name, n_chars));
 }
 

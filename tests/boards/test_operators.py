@@ -32,13 +32,6 @@ def test_every_stage_of_the_engine_has_its_name() -> None:
     assert named == [(stage, stage.lower()) for stage in stages]
 
 
-@pytest.mark.parametrize(
-    ("window", "chunk", "at", "seen"), [(0, 0, 9, 10), (4, 0, 2, 3), (4, 0, 9, 4), (0, 4, 3, 4), (0, 4, 4, 1)]
-)
-def test_attention_sees_what_window_and_chunk_leave(window: int, chunk: int, at: int, seen: int) -> None:
-    assert Walk("attention", 0, 100, window, chunk).attention_macs(at) == 100 * seen
-
-
 def test_instructions_go_to_operators_and_layers() -> None:
     (token,) = attribute(EVENTS, WALK, 1, stage_run=RUN, run_slice=SLICE)
     assert token.instructions == 240

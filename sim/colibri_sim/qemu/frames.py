@@ -210,22 +210,10 @@ class Count:
 
 @dataclass(frozen=True)
 class Walk:
-    """'W': the next stage of a token, and its layer; 0 where it belongs to none.
-
-    macs_a_position  of attention, for each position that it sees; 0 for other stages
-    window, chunk    what limits these positions; 0: nothing
-    """
+    """'W': the next stage of a token, and its layer; 0 where it belongs to none."""
 
     stage: str
     layer: int
-    macs_a_position: int = 0
-    window: int = 0
-    chunk: int = 0
-
-    def attention_macs(self, position: int) -> int:
-        """Multiply-accumulates of attention at a position."""
-        seen = position % self.chunk + 1 if self.chunk and not self.window else position + 1
-        return self.macs_a_position * min(seen, self.window or seen)
 
 
 @dataclass(frozen=True)
@@ -269,8 +257,8 @@ def message(frame: Frame) -> Message:
             case "C":
                 return Count(*struct.unpack("<IQ", payload))
             case "W":
-                layer, *numbers = struct.unpack_from("<IIII", payload)
-                return Walk(payload[16:].decode("ascii", "replace"), layer, *numbers)
+                (layer,) = struct.unpack_from("<I", payload)
+                return Walk(payload[4:].decode("ascii", "replace"), layer)
             case "X":
                 return FaultReport(*struct.unpack("<IIII" if n == 16 else "<IQIQ", payload))
     except struct.error as error:

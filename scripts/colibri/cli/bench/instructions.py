@@ -28,7 +28,6 @@ class Measured:
     elf: Path
     tokens: list[Token]
     blocks: list[list[Block]]
-    walk: list[Walk]
 
 
 def measure_tokens(build: Build, timeout: float | None) -> Measured:
@@ -58,15 +57,15 @@ def measure_tokens(build: Build, timeout: float | None) -> Measured:
                 got=f"{in_blocks} and {in_operators}",
                 hint="this is a bug of colibri, please report it",
             )
-    return Measured(elf, tokens, run.windows, walk)
+    return Measured(elf, tokens, run.windows)
 
 
 def measure(build: Build, timeout: float | None) -> dict[str, Any]:
     """One result: the JSON fields of docs/schemas/bench.schema.json."""
     measured = measure_tokens(build, timeout)
     tokens = dict(enumerate(measured.tokens))
-    by_position = {i: macs(build.folder, measured.walk, i) for i in tokens}
-    weights = build.folder.manifest["plan"]["macs_per_token"]
+    plan = build.folder.manifest["plan"]
+    by_position, weights = {i: macs(plan, i) for i in tokens}, plan["macs_per_token"]
     counted = {
         "instructions_per_token": {str(i): token.instructions for i, token in tokens.items()},
         "instructions_per_mac": {str(i): round(token.instructions / weights, 4) for i, token in tokens.items()},
@@ -82,7 +81,7 @@ def measure(build: Build, timeout: float | None) -> dict[str, Any]:
         ],
         "functions": _by_function(measured),
     }
-    return result(build, counted, measured.walk, n_positions=len(tokens))
+    return result(build, counted, n_positions=len(tokens))
 
 
 def _by_function(measured: Measured) -> dict[str, dict[str, int]]:

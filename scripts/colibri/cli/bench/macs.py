@@ -1,48 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Multiply-accumulates of a token by operator: the stages that it goes through beside the shapes of the matrices."""
+"""Multiply-accumulates of a token by operator, from the plan of a packed folder."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 from colibri.folder import Folder
 from colibri.quantise import parse_format
-from colibri_sim.qemu.frames import Walk
-
-_PLACES = ("attn.{}", "{}", "experts.0.{}", "ffn.{}", "attn.kv_a")
 
 
-def macs(folder: Folder, walk: Sequence[Walk], position: int) -> dict[str, int]:
-    """MACs of one token at a position with its logits, by stage. Operators over vectors have none.
-
-    Of a matrix: rows x columns, of a block's the first expert's; of attention: what the engine's geometry says.
-    """
-    shapes = {tensor["name"]: tensor["shape"] for tensor in folder.manifest["tensors"]}
-    counts: dict[str, int] = {}
-    for step in walk:
-        n = step.attention_macs(position) or _of_matrix(shapes, step)
-        if n:
-            counts[step.stage] = counts.get(step.stage, 0) + n
-    return counts
+def macs(plan: dict[str, Any], position: int) -> dict[str, int]:
+    """MACs of one token at a position with its logits, by stage. Operators over vectors have none."""
+    return {**plan["operator_macs"], "attention": attention_macs(plan, position)}
 
 
-def attention_macs(walk: Sequence[Walk], position: int) -> int:
-    """MACs of attention over the cache, of one token at a position."""
-    return sum(step.attention_macs(position) for step in walk)
+def attention_macs(plan: dict[str, Any], position: int) -> int:
+    """MACs of attention over the cache: for each position seen, its scores and its share of the output."""
+    return sum(a_position * _seen(position, window, chunk) for a_position, window, chunk in plan["attention_macs"])
 
 
-def _of_matrix(shapes: dict[str, list[int]], step: Walk) -> int:
-    if step.stage in ("attention", "embed") or step.stage.endswith("norm"):
-        return 0
-    if step.stage == "head":
-        names = ["head.weight", "embed.weight"]
-    else:
-        names = [
-            f"layers.{step.layer}.{place.format(step.stage)}.weight"
-            for place in _PLACES[: 5 if step.stage == "k" else 4]
-        ]
-    rows, cols = next((shapes[name] for name in names if name in shapes), (0, 0))
-    return int(rows * cols)
+def _seen(position: int, window: int, chunk: int) -> int:
+    if window:
+        return min(position + 1, window)
+    return position % chunk + 1 if chunk else position + 1
 
 
 def groups(folder: Folder) -> int | str | None:

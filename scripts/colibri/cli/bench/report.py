@@ -11,7 +11,6 @@ from colibri.boards import Board
 from colibri.cli import render, targets
 from colibri.cli.bench.macs import attention_macs, groups
 from colibri.folder import Folder, read_build
-from colibri_sim.qemu.frames import Walk
 
 POSITIONS = 65
 SHOWN = (0, 31, 64)
@@ -34,9 +33,7 @@ def ids_of(folder: Folder) -> list[int]:
     return [(17 * i + 1) % vocab for i in range(min(POSITIONS, int(folder.manifest["settings"]["max_seq"])))]
 
 
-def result(
-    build: Build, counted: dict[str, Any], walk: Sequence[Walk], *, n_positions: int, simulator: bool = True
-) -> dict[str, Any]:
+def result(build: Build, counted: dict[str, Any], *, n_positions: int, simulator: bool = True) -> dict[str, Any]:
     """The JSON of one board and toolchain; `counted` are the fields that say what was measured."""
     folder = build.folder
     product = targets.built(folder, build.board, "generate", build.toolchain, build.opt, build.jobs, simulator)
@@ -51,7 +48,7 @@ def result(
         "group": groups(folder),
         **counted,
         "macs_per_token": plan["macs_per_token"],
-        "attention_macs_per_token": {str(i): attention_macs(walk, i) for i in range(n_positions)},
+        "attention_macs_per_token": {str(i): attention_macs(plan, i) for i in range(n_positions)},
         "engine_bytes": sum(record["engine"].values()),
         "engine_functions": record["engine"],
         "ram_bytes": _ram(record.get("measured") or {}, planned),

@@ -32,7 +32,7 @@ def measure(build: Build, timeout: float | None, port: SerialPort) -> dict[str, 
             hint="this board (or simulator) has no cycle counter" if still else "build and flash it again",
         )
     counted = {"cycles_per_token": {str(i): count for i, count in enumerate(counts)}, "operators": {}}
-    return result(build, counted, walk, n_positions=len(ids), simulator=False)
+    return result(build, counted, n_positions=len(ids), simulator=False)
 
 
 def table(document: dict[str, Any]) -> str:
