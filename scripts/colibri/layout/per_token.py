@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from colibri.axes import Attention, LatentAttention, Layer
 from colibri.image.placement import Block, ImageLayout, Owner, owner_of
@@ -15,20 +15,20 @@ _MULTIPLIED = ("embedding", "head", "attention", "dense", "experts", "shared", "
 
 def macs_per_token(config: ModelConfig, layout: ImageLayout) -> int:
     """Multiply-accumulates of the matrix products of one token, head included; attention over the cache comes on top."""
-    return _sum(config, layout, lambda block: block.matrix.macs if _is_matrix(block) else 0)
+    return _sum(config, layout.blocks, lambda block: block.matrix.macs if _is_matrix(block) else 0)
 
 
 def operator_macs(config: ModelConfig, layout: ImageLayout) -> dict[str, int]:
     """The same by stage (docs/DESIGN.md 3), without attention."""
-    found: dict[str, int] = defaultdict(int)
-    for stage in dict.fromkeys(map(_stage, layout.blocks)):
-        if stage is not None:
-            part = _sum(config, layout, _macs_of(stage))
-            if part:
-                found[stage] += part
+    blocks: dict[str, list[Block]] = defaultdict(list)
+    for block in layout.blocks:
+        stage = _stage(block)
+        if stage is not None and _is_matrix(block):
+            blocks[stage].append(block)
+    found = {stage: _sum(config, of_stage, lambda block: block.matrix.macs) for stage, of_stage in blocks.items()}
     if config.tied_head:
-        found["head"] += layout.by_name["embed.weight"].matrix.macs
-    return dict(found)
+        found["head"] = layout.by_name["embed.weight"].matrix.macs
+    return {stage: n for stage, n in found.items() if n}
 
 
 def attention_macs(config: ModelConfig) -> list[tuple[int, int, int]]:
@@ -41,10 +41,6 @@ def attention_macs(config: ModelConfig) -> list[tuple[int, int, int]]:
             case LatentAttention():
                 found.append((m.n_heads * (2 * m.kv_rank + m.rope_dim), m.window or 0, 0))
     return found
-
-
-def _macs_of(stage: str) -> Callable[[Block], int]:
-    return lambda block: block.matrix.macs if _stage(block) == stage and _is_matrix(block) else 0
 
 
 _STAGES = {
@@ -77,25 +73,21 @@ def bytes_read_per_token(config: ModelConfig, layout: ImageLayout) -> int:
     temperatures = 4 * sum(
         isinstance(m := layer.mixer, Attention) and m.temperature is not None for layer in config.layers
     )
-    return row + tables + temperatures + _sum(config, layout, _read_bytes)
+    return row + tables + temperatures + _sum(config, layout.blocks, _read_bytes)
 
 
-def _sum(config: ModelConfig, layout: ImageLayout, cost: Callable[[Block], int]) -> int:
-    """A cost over everything that one token uses: of each layer's experts the top_k dearest."""
+def _sum(config: ModelConfig, blocks: Iterable[Block], cost: Callable[[Block], int]) -> int:
+    """A cost over what one token uses of some blocks: of each layer's experts the top_k dearest."""
     total = 0
-    of_experts: dict[Owner, int] = defaultdict(int)
-    for block in layout.blocks:
+    of_experts: dict[tuple[int, str], dict[Owner, int]] = defaultdict(lambda: defaultdict(int))
+    for block in blocks:
         owner = owner_of(block.name)
         if owner is not None and owner.kind in ("expert", "attention"):
-            of_experts[owner] += cost(block)
+            of_experts[owner.layer, owner.kind][owner] += cost(block)
         elif block.part != "tables" and (block.name != "embed.weight" or config.tied_head):
             total += cost(block)
-    for n, layer in enumerate(config.layers):
-        for kind in ("expert", "attention"):
-            costs = sorted(
-                (c for owner, c in of_experts.items() if (owner.layer, owner.kind) == (n, kind)), reverse=True
-            )
-            total += sum(costs[: _top_k(layer, kind)])
+    for (n, kind), costs in of_experts.items():
+        total += sum(sorted(costs.values(), reverse=True)[: _top_k(config.layers[n], kind)])
     return total
 
 
