@@ -242,7 +242,7 @@ def test_a_dying_simulator_is_no_verdict(echo: EchoBuilder, tmp_path: Path) -> N
     broken = tmp_path / "broken.elf"
     broken.write_bytes(echo("mps2-an386").read_bytes()[:100])
     with pytest.raises(NoVerdict) as info:
-        answers("mps2-an386", broken, END)
+        answers("mps2-an386", broken, END, timeout_s=5.0)
     assert info.value.hint
 
 

@@ -88,7 +88,8 @@ def test_one_bit_of_one_weight_fails(packs: Packs, tmp_path: Path, board: str, t
 @pytest.mark.qemu
 @pytest.mark.parametrize(("board", "toolchain"), FAULTY_BOARDS)
 def test_a_kernel_with_a_fault_fails(packs: Packs, tmp_path: Path, board: str, toolchain: Compiler) -> None:
-    folder = packs.private(packs.folder("mixtral", "f32", board))
+    """The fault is in the portable set, so the image is laid out for it."""
+    folder = packs.private(packs.folder("mixtral", "f32", board, kernels="portable"))
     edits = FAULTS["the lanes of dot8 added in another order"].edits
     elf = patched_build(folder, edits, tmp_path, app=APP, toolchain=toolchain, opt="2")
     assert status(folder, elf) == ERR_SELFTEST
