@@ -97,7 +97,7 @@ typedef struct colibri_kernels {
     void (*scale)(float *x, float a, uint32_t n);
     /* x[i] = snap(x[i] + y[i]), in place. */
     void (*add)(float *x, const float *y, uint32_t n);
-    /* out[i] = snap(snap(x[i] * inv) * weights[i]): RMSNorm once its scalar is known. */
+    /* out[i] = snap(snap(x[i] * inv) * weights[i]): RMSNorm once its scalar is known. out may be x. */
     void (*normalise)(float *out, const float *x, float inv, const float *weights, uint32_t n);
     /* The largest colibri_magnitude(x[i]), for NaN and infinities too; 0 for n = 0. */
     uint32_t (*absmax)(const float *x, uint32_t n);

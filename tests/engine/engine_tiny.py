@@ -203,6 +203,10 @@ class Tiny:
         self._lay_out_state()
         self.config = config_text(self, offsets, layer_rows, expert_rows, block)
 
+    @property
+    def vocab(self) -> int:
+        return self.case.vocab
+
     def _append(self, data: bytes) -> int:
         offset = len(self.image)
         self.image.extend(data + b"\0" * (-len(data) % 16))
@@ -305,15 +309,19 @@ class Engine:
     """One compiled engine with its image, one state and one logits buffer."""
 
     def __init__(self, tiny: Tiny, library: ctypes.CDLL) -> None:
-        self.tiny, self.lib, self.case = tiny, library, tiny.case
+        self.tiny, self.lib = tiny, library
         self.image = aligned(len(tiny.image))
         self.image[:] = np.frombuffer(tiny.image, np.uint8)
         self.state = aligned(tiny.state_bytes, 16)
         self.header = self.state[:64].view(np.uint32)
-        self.logits = np.full(tiny.case.vocab, 7, np.float32)
+        self.logits = np.full(tiny.vocab, 7, np.float32)
         self.model = Model()
         assert self.init() == 0
         assert self.state_init() == 0
+
+    @property
+    def case(self) -> Case:
+        return self.tiny.case
 
     def init(self, flags: int = 0) -> int:
         return self.lib.colibri_init(ctypes.byref(self.model), ctypes.c_void_p(self.image.ctypes.data),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 from colibri.axes import (
@@ -29,7 +30,7 @@ from colibri.combinations import contradictions
 from colibri.image.placement import ImageLayout, lay_out
 from colibri.image.selftest import SelfTest
 from colibri.image.writer import write_image
-from colibri.layout.state_layout import state_layout
+from colibri.layout.state_layout import StateLayout, state_layout
 from colibri.layout.uses import uses
 from colibri.model import ModelConfig
 from colibri.quantise import Policy
@@ -93,7 +94,7 @@ def equally_wide(config: ModelConfig) -> ModelConfig:
 
 @dataclass(frozen=True)
 class EveryAxis:
-    """As Tiny: an engine's model_config.h, and images for it."""
+    """As Tiny: an engine's model_config.h, an image for it and its sizes; and more images."""
 
     kv: Literal["f32", "f16", "q8"] = "q8"
     model: ModelConfig = field(default_factory=every_axis)
@@ -102,7 +103,19 @@ class EveryAxis:
     def config(self) -> str:
         return config_header(self._macros(), title="every axis", weights_address=0, prefix=None)
 
-    def image(self, seed: int) -> bytes:
+    @cached_property
+    def image(self) -> bytes:
+        return self.image_of(1)
+
+    @property
+    def state_bytes(self) -> int:
+        return self._state.bytes
+
+    @property
+    def vocab(self) -> int:
+        return self.model.vocab_size
+
+    def image_of(self, seed: int) -> bytes:
         """Random weights."""
         out = io.BytesIO()
         write_image(out, random_model(self.model, seed), self._policy, self._layout, selftest=SelfTest((), ()),
@@ -110,7 +123,11 @@ class EveryAxis:
         return out.getvalue()
 
     def _macros(self) -> list[str]:
-        return config_macros(self.model, self._layout, state_layout(self.model, self._policy, self.kv), self.kv)
+        return config_macros(self.model, self._layout, self._state, self.kv)
+
+    @property
+    def _state(self) -> StateLayout:
+        return state_layout(self.model, self._policy, self.kv)
 
     @property
     def _policy(self) -> Policy:

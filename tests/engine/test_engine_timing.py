@@ -92,6 +92,6 @@ def test_neither_weights_nor_ids_change_the_number_of_instructions(core: str, ca
 @pytest.mark.parametrize("core", CORES)
 def test_no_axis_lets_the_data_change_the_number_of_instructions(core: str, tmp_path: Path) -> None:
     every = EveryAxis("q8", equally_wide(every_axis()))
-    count = Counter(core, every.config, every.image, tmp_path)
+    count = Counter(core, every.config, every.image_of, tmp_path)
     counts = {count(seed, ids)["forward"] for seed, ids in ((1, [1, 2, 3, 4, 5, 6]), (2, [30, 9, 9, 9, 0, 36]))}
     assert len(counts) == 1
