@@ -264,12 +264,15 @@ def test_a_board_without_a_machine_has_no_simulator(tmp_path: Path) -> None:
         simulator_command(load_board("linux-x86_64"), tmp_path / "x.elf")
 
 
+# A shell's background job, and so its children, ignore SIGINT.
 SCRIPT = """
+import signal
 import sys
 from pathlib import Path
 from colibri.boards import load_board
 from colibri_sim.qemu.frames import encode
 from colibri_sim.qemu.runner import run
+signal.signal(signal.SIGINT, signal.default_int_handler)
 for frame in run(load_board(sys.argv[1]), Path(sys.argv[2]), None, encode("e", b"x") + encode("h"), 60):
     print(frame.type, flush=True)
 """
