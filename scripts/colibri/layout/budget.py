@@ -32,15 +32,13 @@ def budget(board: str, compiler: str | None, app: str) -> Budget:
     compiler  as `gcc-12.2`. `any` is for a version that was not measured, and for a level that was not (budget_key). None: not
               known yet; the widest of those measured
     """
-    versions = _table().get(board, {})
-    measured = [entry for key, entry in versions.items() if key != "any"]
+    versions = _table().get(board, _table()["default"])
     if compiler in versions:
         chosen = [versions[compiler]]
-    elif compiler is None and measured:
-        chosen = measured
     else:
-        chosen = [versions["any"]] if "any" in versions else measured
-    entries = [apps[app] for apps in chosen if app in apps] or [_table()["default"]["any"][app]]
+        measured = [entry for key, entry in versions.items() if key != "any"]
+        chosen = measured if compiler is None and measured else [versions["any"]]
+    entries = [apps[app] for apps in chosen]
     return Budget(max(e["code_bytes"] for e in entries), max(e["static_bytes"] for e in entries))
 
 
