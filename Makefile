@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # make demo     set up what the demo needs, then: checkpoint -> firmware -> proofs -> a story under QEMU
-# make test     set up everything, then the whole test suite
+# make test     set up everything, then the test suite
+# make test-all the same, and the tests marked slow: more of what the suite samples
 # make setup    only the set-up of both; it leaves .venv/bin/colibri
 # make lint     ruff and mypy
 # make bench    instructions per token of the demo on its boards
@@ -12,7 +13,7 @@
 # make clean    remove what builds and tests wrote; make distclean: .venv too
 
 .NOTPARALLEL:
-.PHONY: help demo test setup lint bench bench-budgets verify-matrix wheel bare clean distclean
+.PHONY: help demo test test-all setup lint bench bench-budgets verify-matrix wheel bare clean distclean
 
 python = .venv/bin/python
 
@@ -28,8 +29,11 @@ setup:
 
 # The fast tests first: what they find costs seconds, not minutes.
 test: setup
-	@$(python) -m pytest -n auto --dist loadfile -m "not qemu"
-	@$(python) -m pytest -n auto --dist loadfile -m qemu
+	@$(python) -m pytest -n auto --dist loadfile -m "not qemu and not slow"
+	@$(python) -m pytest -n auto --dist loadfile -m "qemu and not slow"
+
+test-all: test
+	@$(python) -m pytest -n auto --dist loadfile -m slow
 
 lint: setup
 	@$(python) -m ruff check .

@@ -14,7 +14,7 @@ import pytest
 from colibri.boards import list_boards, load_board
 from colibri.folder import read_folder
 
-pytestmark = [pytest.mark.qemu, pytest.mark.slow]
+pytestmark = pytest.mark.qemu
 
 ROOT = Path(__file__).resolve().parents[2]
 MICRO = ROOT / "weights" / "micro-moe"
@@ -34,8 +34,17 @@ def test_micro_moe_is_bit_exact(board: str) -> None:
     assert [(r["toolchain"], r["status"]) for r in results] == [("gcc", "exact"), ("llvm", "exact")]
 
 
-@pytest.mark.parametrize("opt", ["0", "3", "s"])
-@pytest.mark.parametrize("board", ["microbit", "mps2-an385"])
+@pytest.mark.parametrize(
+    ("board", "opt"),
+    [
+        ("microbit", "0"),
+        ("mps2-an385", "s"),
+        *(
+            pytest.param(board, opt, marks=pytest.mark.slow)
+            for board, opt in (("microbit", "3"), ("microbit", "s"), ("mps2-an385", "0"), ("mps2-an385", "3"))
+        ),
+    ],
+)
 def test_without_an_fpu_every_level_is_bit_exact(board: str, opt: str) -> None:
     results = colibri("verify", MICRO, "-b", board, "--toolchain", "all", "--opt", opt)["results"]
     assert [(r["toolchain"], r["status"]) for r in results] == [("gcc", "exact"), ("llvm", "exact")]

@@ -170,7 +170,6 @@ def test_doctor_that_finds_all() -> None:
 
 
 @pytest.mark.qemu
-@pytest.mark.slow
 def test_demo(tmp_path: Path) -> None:
     assert strict("demo", "demo", "-o", tmp_path / "demo").code == 0
 

@@ -153,7 +153,6 @@ def test_packing_twice_gives_the_same_files(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.qemu
-@pytest.mark.slow
 @pytest.mark.parametrize("toolchain", ["gcc", "llvm"])
 def test_building_twice_gives_the_same_files(toolchain: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In folders of other names, from other current folders, with another folder for temporary files."""

@@ -97,7 +97,6 @@ def test_routing(ties: bool, library: ctypes.CDLL) -> None:
         np.testing.assert_allclose(weights, a / a.sum(), atol=3e-7)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("core", ["-DWIDE", "-DNARROW"])
 def test_the_integer_fma_and_sqrt_are_the_instructions(tmp_path: Path, core: str) -> None:
     (tmp_path / "model_config.h").write_text(tiny_of("moe_f32").config)

@@ -54,9 +54,6 @@ SHAPES = {
 TOKEN = 5
 
 
-pytestmark = pytest.mark.slow  # a file of 1.3 GB is hashed, though most of it is a hole
-
-
 @pytest.fixture(scope="module")
 def wide(tmp_path_factory: pytest.TempPathFactory) -> Model:
     folder = tmp_path_factory.mktemp("wide")

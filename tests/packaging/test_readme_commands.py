@@ -47,7 +47,6 @@ def packed_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.qemu
-@pytest.mark.slow
 def test_every_colibri_command_of_the_readme_succeeds(reader_folder: Path) -> None:
     commands = own_commands()
     assert len(commands) >= 10

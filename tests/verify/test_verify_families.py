@@ -39,7 +39,6 @@ def test_every_family_is_bit_exact(packs: Packs, name: str, quant: str, kv: str)
     exact(packs, name, quant, kv, "linux-x86_64")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", LONG)
 def test_past_window_chunk_and_original_context(packs: Packs, name: str) -> None:
     vocab = checkpoint(name).model.config.vocab_size

@@ -57,7 +57,6 @@ def test_a_board_uses_its_last_position_and_refuses_one_more(
     assert said(folder, generate, generate_request([*ids, 1], 1)) == [Status(CONTEXT_FULL, 0)]
 
 
-@pytest.mark.slow
 def test_the_demo_model_is_bit_exact_over_its_whole_context(packs: Packs, tmp_path: Path) -> None:
     """With the fma instruction, without which it takes a minute."""
     ids = some_ids(512, checkpoint(DEMO).model.config.vocab_size)
