@@ -15,6 +15,7 @@ from colibri.build.firmware import BuildOptions, build
 from colibri.cli.workflow import board_of
 from colibri.folder import Folder
 from image.packs import Packs
+from sampled import sampled
 from verify.mutants import patched_build
 
 from .probe import Compiler, assembled
@@ -98,8 +99,7 @@ TRAPS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 @pytest.mark.qemu
-@pytest.mark.parametrize("toolchain", ["gcc", "llvm"])
-@pytest.mark.parametrize("board", TRAPS)
+@pytest.mark.parametrize(("board", "toolchain"), sampled((b, t) for b in TRAPS for t in ("gcc", "llvm")))
 def test_a_hardware_build_with_a_trap_breaks_the_claim_and_one_with_a_neighbour_does_not(
     packs: Packs, tmp_path: Path, board: str, toolchain: Compiler
 ) -> None:

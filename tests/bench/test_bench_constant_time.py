@@ -15,6 +15,7 @@ from colibri.folder import read_folder
 from colibri_sim.constant_time import Difference, compare
 from colibri_sim.qemu.frames import Walk
 from colibri_sim.qemu.tracer import Window, parse
+from sampled import sampled
 from verify.mutants import Edits, patched_build
 
 WITH_FPU = (
@@ -35,14 +36,16 @@ def constant_time(target: Path, *options: str) -> tuple[int, dict[str, Any]]:
 @pytest.mark.qemu
 @pytest.mark.parametrize(
     ("board", "toolchain", "options"),
-    [
-        *((board, toolchain, ()) for board in WITH_FPU for toolchain in ("gcc", "llvm")),
-        *(("mps2-an386", toolchain, MIXED) for toolchain in ("gcc", "llvm")),
-        *(("virt-riscv32f", toolchain, MIXED) for toolchain in ("gcc", "llvm")),
-        ("mps3-an547", "gcc", Q4),
-        ("mps3-an547", "llvm", MIXED),
-        ("virt-aarch64", "llvm", Q4),
-    ],
+    sampled(
+        [
+            *((board, toolchain, ()) for board in WITH_FPU for toolchain in ("gcc", "llvm")),
+            *(("mps2-an386", toolchain, MIXED) for toolchain in ("gcc", "llvm")),
+            *(("virt-riscv32f", toolchain, MIXED) for toolchain in ("gcc", "llvm")),
+            ("mps3-an547", "gcc", Q4),
+            ("mps3-an547", "llvm", MIXED),
+            ("virt-aarch64", "llvm", Q4),
+        ]
+    ),
 )
 def test_a_step_depends_on_the_position_alone(board: str, toolchain: str, options: tuple[str, ...]) -> None:
     code, row = constant_time(MIXTRAL, "-b", board, "--toolchain", toolchain, *options)

@@ -14,7 +14,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # for verify.random_models
 from engine_tiny import Engine, Tiny, compile_library, tiny_of
 from every_axis import EveryAxis
 
-
 EVERY = {f"every_{kv}": EveryAxis(kv) for kv in ("f32", "f16", "q8")}
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from colibri_sim.qemu.frames import END, encode
 from colibri_sim.qemu.runner import run
+from sampled import sampled
 
 from .conftest import Programs
 from .program import F, Program
@@ -38,8 +39,7 @@ def test_vectors(build: tuple[str, ...], programs: Programs) -> None:
     check(programs(*build, main="vectors.c"), [*calls(), *float_products(), *exp_calls()])
 
 
-@pytest.mark.parametrize("kv", ["f32", "f16", "q8"])
-@pytest.mark.parametrize("build", CHOSEN, ids="-".join)
+@pytest.mark.parametrize(("build", "kv"), sampled((build, kv) for kv in ("f32", "f16", "q8") for build in CHOSEN))
 def test_the_kv_cache(build: tuple[str, ...], kv: Kv, programs: Programs) -> None:
     check(programs(*build, main="vectors.c", kv=kv), [*kv_calls(kv), *(half_calls() if kv == "f16" else ())])
 

@@ -10,6 +10,7 @@ import pytest
 
 from colibri_sim.verify import Verdict
 from image.packs import IDS, NAMES, Packs
+from sampled import sampled
 
 from .mutants import verdict
 
@@ -73,37 +74,39 @@ def test_host_is_bit_exact_with_clang(packs: Packs, name: str, quant: str, kv: s
 @pytest.mark.qemu
 @pytest.mark.parametrize(
     ("name", "quant", "kv", "board", "toolchain", "opt"),
-    [
-        # every level of both compilers; the boards and formats take turns
-        ("mixtral_f16", "f16", "f32", "mps2-an386", "gcc", "0"),
-        ("llama_linear", "q4", "f16", "mps3-an547", "gcc", "1"),
-        ("mixtral_odd", "q8", "q8", "mps2-an386", "gcc", "2"),
-        ("mixtral_odd", "f32", "f32", "mps3-an547", "gcc", "3"),
-        ("mixtral", "bf16", "q8", "mps3-an547", "gcc", "s"),
-        ("mixtral_odd", "q8", "q8", "virt-riscv32", "gcc", "2"),
-        ("llama_tied_rope3", "q4", "f32", "virt-riscv32", "llvm", "s"),
-        ("mistral_swa", "f32", "q8", "virt-riscv32f", "gcc", "3"),
-        ("mixtral_f16", "f16", "f32", "virt-riscv32f", "llvm", "0"),
-        ("mixtral_odd", "q8:32", "q8", "virt-riscv64", "gcc", "s"),
-        ("mixtral", "bf16", "f16", "virt-riscv64", "llvm", "3"),
-        ("mixtral_odd", "f32", "f32", "virt-aarch64", "gcc", "3"),
-        ("mixtral", "q8", "q8", "virt-aarch64", "llvm", "2"),
-        ("mistral_swa", "q4", "q8", "virt-aarch64-a72", "gcc", "0"),
-        ("mixtral_odd", "q8", "q8", "linux-aarch64", "gcc", "2"),
-        ("llama_tied_rope3", "f16", "f32", "linux-aarch64", "llvm", "s"),
-        ("mixtral_odd", "f32", "q8", "linux-riscv64", "gcc", "0"),
-        ("mixtral", "q4", "f16", "linux-riscv64", "llvm", "3"),
-        ("mixtral_tied", "q8:32", "q8", "mps3-an547", "llvm", "0"),
-        ("llama", "f32", "q8", "mps2-an386", "llvm", "1"),
-        ("mistral_swa", "q4", "q8", "mps3-an547", "llvm", "2"),
-        ("mixtral_odd", "bf16", "f16", "mps2-an386", "llvm", "3"),
-        ("llama_tied_rope3", "q8:32", "f16", "mps2-an386", "llvm", "s"),
-        ("mixtral_odd", "default=q4:row,embedding=q8:64", "f32", "mps2-an505", "gcc", "2"),
-        ("mixtral_odd", "default=q8:128,experts=q4:64,embedding=q4", "q8", "mps2-an500", "llvm", "0"),
-        ("mixtral_odd", "default=q4:row,embedding=q8:64", "f16", "mps3-an547", "gcc", "2"),
-        ("mixtral_odd", "default=q8:128,experts=q4:64,embedding=q4", "q8", "mps3-an547", "llvm", "s"),
-        ("mixtral_odd", "default=bf16,experts=f16", "f32", "mps3-an547", "gcc", "3"),
-    ],
+    sampled(
+        [
+            # every level of both compilers; the boards and formats take turns
+            ("mixtral_f16", "f16", "f32", "mps2-an386", "gcc", "0"),
+            ("llama_linear", "q4", "f16", "mps3-an547", "gcc", "1"),
+            ("mixtral_odd", "q8", "q8", "mps2-an386", "gcc", "2"),
+            ("mixtral_odd", "f32", "f32", "mps3-an547", "gcc", "3"),
+            ("mixtral", "bf16", "q8", "mps3-an547", "gcc", "s"),
+            ("mixtral_odd", "q8", "q8", "virt-riscv32", "gcc", "2"),
+            ("llama_tied_rope3", "q4", "f32", "virt-riscv32", "llvm", "s"),
+            ("mistral_swa", "f32", "q8", "virt-riscv32f", "gcc", "3"),
+            ("mixtral_f16", "f16", "f32", "virt-riscv32f", "llvm", "0"),
+            ("mixtral_odd", "q8:32", "q8", "virt-riscv64", "gcc", "s"),
+            ("mixtral", "bf16", "f16", "virt-riscv64", "llvm", "3"),
+            ("mixtral_odd", "f32", "f32", "virt-aarch64", "gcc", "3"),
+            ("mixtral", "q8", "q8", "virt-aarch64", "llvm", "2"),
+            ("mistral_swa", "q4", "q8", "virt-aarch64-a72", "gcc", "0"),
+            ("mixtral_odd", "q8", "q8", "linux-aarch64", "gcc", "2"),
+            ("llama_tied_rope3", "f16", "f32", "linux-aarch64", "llvm", "s"),
+            ("mixtral_odd", "f32", "q8", "linux-riscv64", "gcc", "0"),
+            ("mixtral", "q4", "f16", "linux-riscv64", "llvm", "3"),
+            ("mixtral_tied", "q8:32", "q8", "mps3-an547", "llvm", "0"),
+            ("llama", "f32", "q8", "mps2-an386", "llvm", "1"),
+            ("mistral_swa", "q4", "q8", "mps3-an547", "llvm", "2"),
+            ("mixtral_odd", "bf16", "f16", "mps2-an386", "llvm", "3"),
+            ("llama_tied_rope3", "q8:32", "f16", "mps2-an386", "llvm", "s"),
+            ("mixtral_odd", "default=q4:row,embedding=q8:64", "f32", "mps2-an505", "gcc", "2"),
+            ("mixtral_odd", "default=q8:128,experts=q4:64,embedding=q4", "q8", "mps2-an500", "llvm", "0"),
+            ("mixtral_odd", "default=q4:row,embedding=q8:64", "f16", "mps3-an547", "gcc", "2"),
+            ("mixtral_odd", "default=q8:128,experts=q4:64,embedding=q4", "q8", "mps3-an547", "llvm", "s"),
+            ("mixtral_odd", "default=bf16,experts=f16", "f32", "mps3-an547", "gcc", "3"),
+        ]
+    ),
 )
 def test_board_is_bit_exact(packs: Packs, name: str, quant: str, kv: str, board: str, toolchain: str, opt: str) -> None:
     exact(packs, name, quant, kv, board, toolchain, opt)

@@ -15,6 +15,7 @@ from colibri.folder import Folder
 from colibri_sim.qemu.frames import END, FullLogits, Status, encode, message
 from colibri_sim.vectors import to_hex
 from image.packs import IDS, Packs, settings
+from sampled import sampled
 
 from .mutants import patched_build, resealed
 from .test_verify_engine_faults import FAULTS, source
@@ -47,8 +48,9 @@ def status(folder: Folder, elf: Path) -> int:
 
 
 @pytest.mark.qemu
-@pytest.mark.parametrize("toolchain", ["gcc", "llvm"])
-@pytest.mark.parametrize("board", BOARDS)
+@pytest.mark.parametrize(
+    ("board", "toolchain"), sampled((board, toolchain) for board in BOARDS for toolchain in ("gcc", "llvm"))
+)
 def test_it_passes(packs: Packs, tmp_path: Path, board: str, toolchain: Compiler) -> None:
     chosen = {"max_seq": 9} if board == "microbit" else {}
     folder = packs.private(packs.folder("mixtral", "q8", board, ids=IDS[:4], **chosen))

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Half of a parametrisation: the suite runs it every time, `make test-all` the other half too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+
+def sampled(rows: Iterable[tuple[Any, ...]]) -> list[Any]:
+    """The rows; of each four the second and third are marked slow, so that what takes turns within a pair still does."""
+    return [row if i % 4 in (0, 3) else pytest.param(*row, marks=pytest.mark.slow) for i, row in enumerate(rows)]
