@@ -48,12 +48,11 @@ FILES: dict[str, Converted] = {
         "deepseek", {"leading_dense_block_count": 1, "expert_shared_count": 2, "expert_weights_scale": 1.0}
     ),
     "minimax_m2": Converted(
-        "minimax-m2", {"rope_freq_base": 5e6, "rope_dimension_count": 8, "expert_gating_func": gguf.ExpertGatingFuncType.SIGMOID}
+        "minimax-m2",
+        {"rope_freq_base": 5e6, "rope_dimension_count": 8, "expert_gating_func": gguf.ExpertGatingFuncType.SIGMOID},
     ),
     "hunyuan_v1_moe": Converted("hunyuan-moe", {"expert_shared_feed_forward_length": 20, "expert_shared_count": 1}),
-    "phimoe": Converted(
-        "phimoe", {"rope_freq_base": 1e6, "sliding_window": 0}, stated=(("router.jitter", "0.2"),)
-    ),
+    "phimoe": Converted("phimoe", {"rope_freq_base": 1e6, "sliding_window": 0}, stated=(("router.jitter", "0.2"),)),
     "phimoe_longrope": Converted(
         "phimoe",
         {"rope_scaling_orig_ctx_len": 64, "rope_scaling_attn_factors": 1.0801234},

@@ -9,43 +9,46 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from exportable import MODELS, ORACLES, ROOT
 from gguf import GGUFReader
 from gguf.quants import dequantize
+from gguf_oracles import permuted
 
 from colibri.axes import Attention
 from colibri.errors import OutputError, UsageError
 from colibri.export.gguf import Type, export_gguf
+from colibri.export.gguf.architectures import WRITTEN
+from colibri.export.gguf.rotation import rope_of
 from colibri.importers import load
 from colibri.model import Model
 from colibri.quantise import Format, Policy, store
 from colibri.tokenizer import Tokenizer
 from colibri_sim.golden import GoldenModel
 
-ROOT = Path(__file__).parents[2]
-ORACLES = ROOT / "tests" / "oracles" / "data"
 STORIES = ROOT / "weights" / "stories-moe-3m"
 IDS = [1, 17, 80, 4, 55, 9, 31, 77]
-EXPORTED = {
-    "llama": "llama",
-    "llama_tied_rope3": "llama",
-    "mixtral": "llama",
-    "mixtral_tied": "llama",
-    "qwen3": "qwen3",
-    "qwen3_moe": "qwen3moe",
-}
-# What an architecture of llama.cpp's has no key for.
+# What an architecture of llama.cpp's has no key for, no tensor, or no place for in its reader.
 REFUSED = {
     "mistral_swa": "mixer.window = None",
-    "olmoe": "mixer.clip = None",
+    "qwen3": "no bias on the attention's output",
+    "olmoe": "as many heads of keys as of queries",
     "qwen3_moe_nonorm": "router.renormalise",
-    "granitemoe": "mixer.scale",
     "flex_olmo": "a norm before the attention",
-    "deepseek_v3": "attention with rotary positions in every layer",
-    "lfm2_moe": "attention with rotary positions in every layer",
-    "jetmoe": "attention with rotary positions in every layer",
-    "hunyuan_v1_moe": "a norm of q and k before the rotation",
-    "gpt_oss": "only tensors that the model uses",
+    "qwen2_moe": "'blk.0.ffn_gate_inp.weight'",
+    "deepseek_v2": "rotary frequencies that are powers of one base, got scaled ones",
+    "deepseek_v2_groups": "router.group_score",
+    "deepseek_v3": "only tensors that the model uses, got 'blk.0.attn_kv_a_mqa.bias'",
+    "lfm2_moe": "rotary positions in every layer, got Convolution",
+    "llama4": "rotary positions in every layer, got one without",
+    "jetmoe": "rotary positions in every layer, got a mixture of attention",
+    "llama_moe": "a gate of two layers",
+    "gpt_oss": "rotary frequencies that are powers of one base, got scaled ones",
+    "dbrx": "mixer.clip = None",
+    "phimoe": "only tensors that the model uses, got 'blk.0.attn_norm.bias'",
+    "ernie4_5_moe": "only tensors that the model uses, got 'blk.1.exp_probs_b.bias'",
+    "llama_bias": "only tensors that the model uses, got 'blk.0.ffn_down.bias'",
 }
+REORDERED = ("llama", "granitemoe", "deepseek")  # llama.cpp rotates adjacent pairs there
 
 
 def logits(model: Model) -> np.ndarray:
@@ -53,19 +56,39 @@ def logits(model: Model) -> np.ndarray:
     return GoldenModel(model.config, cache(lambda n: store(model.tensors[n], policy.format_of(n)))).forward(IDS).logits
 
 
-@pytest.mark.parametrize("name", EXPORTED)
+@pytest.mark.parametrize("name", MODELS)
 def test_the_file_is_the_model(name: str, tmp_path: Path) -> None:
-    model, path = load(ORACLES / name), tmp_path / "out.gguf"
+    architecture, make = MODELS[name]
+    model, path = make(), tmp_path / "out.gguf"
     done = export_gguf(model, path)
     again = load(path)
-    assert (done.architecture, done.n_bytes) == (EXPORTED[name], path.stat().st_size)
+    assert (done.architecture, done.n_bytes) == (architecture, path.stat().st_size)
     assert [p.name for p in tmp_path.iterdir()] == ["out.gguf"]
+    reordered = architecture in REORDERED and rope_of(model.config).pairing == "half"
+    for tensor in model:
+        expected, found = tensor.read(), again.tensors[tensor.name].read()
+        if reordered and (".attn.q." in tensor.name or ".attn.k." in tensor.name):
+            mixer = model.config.layers[0].mixer
+            assert isinstance(mixer, Attention)
+            expected = permuted(expected, len(expected) // mixer.head_dim)
+        assert np.array_equal(found.view(np.uint32), expected.view(np.uint32)), tensor.name
     expected, found = logits(model), logits(again)
-    if EXPORTED[name] == "llama":  # rows of q and k in another order: sums of other roundings
+    if reordered:  # sums of other roundings
         assert np.abs(found - expected).max() <= 2e-6 * np.abs(expected).max()
         assert np.array_equal(found.argmax(axis=-1), expected.argmax(axis=-1))
     else:
         assert np.array_equal(found.view(np.uint32), expected.view(np.uint32))
+
+
+def test_every_architecture_that_is_written_has_a_model_here() -> None:
+    assert {architecture for architecture, _ in MODELS.values()} == set(WRITTEN)
+
+
+def test_a_head_that_llama_cpp_would_miss_is_refused(tmp_path: Path) -> None:
+    model = MODELS["olmoe"][1]()
+    tied = replace(model, config=replace(model.config, tied_head=True))
+    with pytest.raises(UsageError, match="a head of its own, which olmoe needs"):
+        export_gguf(tied, tmp_path / "out.gguf")
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -146,7 +169,7 @@ def test_a_tokenizer_that_gguf_cannot_say_is_left_out_with_the_reason(tmp_path: 
 
 
 def test_targets(tmp_path: Path) -> None:
-    model = load(ORACLES / "qwen3")
+    model = load(ORACLES / "qwen3_moe")
     with pytest.raises(UsageError, match=r"ends in \.gguf"):
         export_gguf(model, tmp_path / "out.bin")
     with pytest.raises(OutputError):

@@ -10,9 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-import gguf
 import numpy as np
 import pytest
 from gguf_files import EXPERTS, HEADS, KV, LAYERS, MIXTRAL, WIDTH, File, H, file_of, mixtral, mixtral_arrays
