@@ -67,9 +67,10 @@ def permuted(w: np.ndarray, n_heads: int) -> np.ndarray:
     return w.reshape(n_heads, 2, w.shape[0] // n_heads // 2, *w.shape[1:]).swapaxes(1, 2).reshape(w.shape)
 
 
-def write(path: Path, name: str) -> None:
-    """Write an oracle's checkpoint as a file of FILES."""
+def write(path: Path, name: str, **changed: Any) -> None:
+    """Write an oracle's checkpoint as a file of FILES; with keys, or tables, that are changed."""
     file = FILES[name]
+    tables = changed.pop("tables", file.tables)
     config = load(ORACLES / name).config
     mixer, ffn = config.layers[0].mixer, config.layers[-1].ffn
     assert isinstance(mixer, Attention)
@@ -87,7 +88,7 @@ def write(path: Path, name: str) -> None:
         writer.add_expert_count(ffn.router.n_experts)
         writer.add_expert_used_count(ffn.router.top_k)
         writer.add_expert_feed_forward_length(ffn.width)
-    for key, value in file.keys.items():
+    for key, value in {**file.keys, **changed}.items():
         getattr(writer, f"add_{key}")(value)
     model_arch = next(a for a, text in gguf.MODEL_ARCH_NAMES.items() if text == file.architecture)
     names = gguf.get_tensor_name_map(model_arch, len(config.layers))
@@ -103,7 +104,7 @@ def write(path: Path, name: str) -> None:
             writer.add_tensor(_name(names, tensor), array)
     for tensor, by_index in stacks.items():
         writer.add_tensor(_name(names, tensor), np.stack([by_index[j] for j in range(len(by_index))]))
-    for tensor, values in file.tables.items():
+    for tensor, values in tables.items():
         writer.add_tensor(tensor, np.array(values, np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

@@ -20,7 +20,8 @@ from colibri.export.gguf import Type, export_gguf
 from colibri.export.gguf.architectures import WRITTEN
 from colibri.export.gguf.rotation import rope_of
 from colibri.importers import load
-from colibri.model import Model
+from colibri.importers.ggml import GROUP
+from colibri.model import Model, Tensor
 from colibri.quantise import Format, Policy, store
 from colibri.tokenizer import Tokenizer
 from colibri_sim.golden import GoldenModel
@@ -134,6 +135,13 @@ def test_other_types(type_: Type, name: str, tmp_path: Path) -> None:
     assert np.array_equal(again.read(), found)
     bound = np.abs(expected).max() * (2.0**-11 if type_ == "f16" else 1 / 250)
     assert 0 < np.abs(found - expected).max() <= bound
+    mixer = model.config.layers[0].mixer
+    assert isinstance(mixer, Attention)
+    for matrix, heads in (("q", mixer.n_heads), ("k", mixer.n_kv_heads)):  # rows are reordered, then rounded
+        stored = tensors[f"blk.0.attn_{matrix}.weight"]
+        expected = permuted(model.tensors[f"layers.0.attn.{matrix}.weight"].read(), heads)
+        bound = np.abs(expected).max() * (2.0**-11 if type_ == "f16" else 1 / 250)
+        assert np.abs(dequantize(stored.data, stored.tensor_type) - expected).max() <= bound
 
 
 def test_q8_0_in_is_q8_0_out(tmp_path: Path) -> None:
@@ -145,6 +153,23 @@ def test_q8_0_in_is_q8_0_out(tmp_path: Path) -> None:
     assert all(np.array_equal(a.data, b.data) for a, b in zip(one.tensors, two.tensors, strict=True))
     tensor = load(second).tensors["layers.0.experts.0.up.weight"]
     assert np.array_equal(store(tensor, Format("q8", 32)).values(), tensor.read())
+
+
+@pytest.mark.parametrize("lowest", [-127, -128])
+def test_blocks_of_q8_0_are_kept_though_their_rows_are_reordered(lowest: int, tmp_path: Path) -> None:
+    """A file may hold -128, which kernels do not take."""
+    model, path, name = load(STORIES), tmp_path / "out.gguf", "layers.0.attn.q.weight"
+    mixer = model.config.layers[0].mixer
+    assert isinstance(mixer, Attention)
+    rng, (rows, cols) = np.random.default_rng(12), model.tensors[name].shape
+    q = rng.integers(lowest, 128, (rows, cols)).astype(np.int16)
+    q[:, 5] = lowest
+    scales = rng.uniform(0.01, 1, (rows, cols // GROUP)).astype(np.float16).astype(np.float32)
+    values = q.astype(np.float32) * scales.repeat(GROUP, axis=1)
+    tensor = Tensor(name, values.shape, "q8_0", "here", values.copy, lambda: (q, scales))
+    export_gguf(replace(model, tensors={**model.tensors, name: tensor}), path, "q8_0")
+    stored = next(t for t in GGUFReader(path).tensors if t.name == "blk.0.attn_q.weight")
+    assert np.array_equal(dequantize(stored.data, stored.tensor_type), permuted(values, mixer.n_heads))
 
 
 def test_the_tokenizer_goes_with_it(tmp_path: Path) -> None:

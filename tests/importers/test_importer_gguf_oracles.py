@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+import gguf
 import gguf_oracles
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from colibri.quantise import Policy, store
 from colibri_sim.golden import GoldenModel
 
 TOLERANCE = 2e-5  # NUMERICS section 11
+LONG, SHORT = "rope_factors_long.weight", "rope_factors_short.weight"
 NEVER_GUESSED = {"phimoe_longrope": "rope.factor"}
 
 
@@ -44,3 +47,28 @@ def test_logits_are_the_frameworks_once_what_the_file_omits_is_stated(name: str,
     elif stated:
         without = logits(load(path), answers["ids"].tolist())[answers["positions"]]
         assert np.abs(without - answers["logits"]).max() > bound, "a fact that changes nothing"
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "message"),
+    [
+        ("deepseek", {"expert_weights_scale": 2.0}, "expert_weights_scale: expected 1, as this architecture has"),
+        ("minimax_m2", {"expert_gating_func": gguf.ExpertGatingFuncType.SOFTMAX}, "expert_gating_func: expected 2"),
+        ("hunyuan_v1_moe", {"expert_shared_feed_forward_length": 24}, "feed_forward_length: expected 20, as an expert"),
+        ("hunyuan_v1_moe", {"expert_shared_count": 2}, "expert_shared_count: expected 1"),
+        ("phimoe_longrope", {"tables": {LONG: (1.0,) * 5}}, f"{SHORT}: expected a tensor"),
+        ("phimoe_longrope", {"tables": {LONG: (1.0,) * 5, SHORT: (1.0,) * 4}}, "short_factor: expected 5 positive"),
+        (
+            "mixtral",
+            {"tables": {LONG: (1.0,) * 4, SHORT: (1.0,) * 4}},
+            "expected rope_freqs, one table for all lengths",
+        ),
+    ],
+)
+def test_what_an_architecture_cannot_be_is_refused(
+    name: str, changed: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "model.gguf"
+    gguf_oracles.write(path, name, **changed)
+    with pytest.raises(CheckpointError, match=message):
+        load(path, Reading(None, gguf_oracles.FILES[name].stated))

@@ -94,7 +94,7 @@ def _q8_0(tensor: Tensor, order: Order) -> bytes:
     """Blocks of 32: ``d = amax / 127``, ``q = round(w / d)``; d is stored as float16."""
     if tensor.groups is not None:
         q, scales = tensor.groups()
-        if np.abs(q).max() <= 127:  # the blocks the checkpoint has
+        if q.max() <= 127:  # the blocks the checkpoint has; 128 is -128 of a negative scale
             return _blocks(order(q.astype(np.float32)), order(scales))
     values = order(tensor.read())
     groups = values.reshape(-1, GROUP)
