@@ -79,9 +79,28 @@ def _as_many_kv_heads(model: Model) -> Model:
     return _with(model, change, {name: repeated(t) for name, t in model.tensors.items() if name.endswith(ends)})
 
 
+def _without_groups(model: Model) -> Model:
+    """Every expert eligible."""
+
+    def change(layer: Layer) -> Layer:
+        router = layer.ffn.router
+        return layer if router is None else replace(layer, ffn=replace(layer.ffn, router=replace(router, groups=None)))
+
+    return replace(model, config=replace(model.config, layers=tuple(change(layer) for layer in model.config.layers)))
+
+
 def _only_sparse(model: Model) -> Model:
     """The layers that have experts."""
-    kept = [n for n, layer in enumerate(model.config.layers) if layer.ffn.router is not None]
+    return _picked(model, [n for n, layer in enumerate(model.config.layers) if layer.ffn.router is not None])
+
+
+def _of_layers(n: int, model: Model) -> Model:
+    """So many layers, the last ones all the same."""
+    last = len(model.config.layers) - 1
+    return _picked(model, [min(i, last) for i in range(n)])
+
+
+def _picked(model: Model, kept: list[int]) -> Model:
     layers: tuple[Layer, ...] = tuple(model.config.layers[n] for n in kept)
     config = replace(model.config, layers=layers)
     tensors = {}
@@ -104,7 +123,8 @@ MODELS: dict[str, tuple[str, Callable[[], Model]]] = {
     "qwen3_moe": ("qwen3moe", lambda: _as_it_is("qwen3_moe")),
     "olmoe": ("olmoe", lambda: _as_many_kv_heads(_as_it_is("olmoe", ("attention.clip", "none")))),
     "deepseek": ("deepseek", lambda: _as_it_is("deepseek")),
-    "deepseek_v2": ("deepseek2", lambda: _plain_rope(_as_it_is("deepseek_v2"))),
+    "deepseek_v2": ("deepseek2", lambda: _without_groups(_plain_rope(_as_it_is("deepseek_v2_groups")))),
+    "deepseek_v2, layers of V2-Lite": ("deepseek2", lambda: _of_layers(27, _plain_rope(_as_it_is("deepseek_v2")))),
     "deepseek_v3": ("deepseek2", lambda: _plain_rope(_as_it_is("deepseek_v3"))),
     "granitemoe": ("granitemoe", lambda: _as_it_is("granitemoe")),
     "granitemoeshared": ("granitemoe", lambda: _as_it_is("granitemoeshared")),

@@ -28,7 +28,6 @@ def run(file: str, ids: list[int], n_new: int) -> dict[str, Any]:
         n_threads_batch=1,
         type_k=llama_cpp.GGML_TYPE_F32,
         type_v=llama_cpp.GGML_TYPE_F32,
-        verbose=False,
     )
     model.eval(ids)
     logits = model.scores[: len(ids)].tolist()

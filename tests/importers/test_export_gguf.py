@@ -36,7 +36,7 @@ REFUSED = {
     "qwen3_moe_nonorm": "router.renormalise",
     "flex_olmo": "a norm before the attention",
     "qwen2_moe": "'blk.0.ffn_gate_inp.weight'",
-    "deepseek_v2": "rotary frequencies that are powers of one base, got scaled ones",
+    "deepseek_v2": "queries with a latent in deepseek2 of 2 layers, got none",
     "deepseek_v2_groups": "router.group_score",
     "deepseek_v3": "only tensors that the model uses, got 'blk.0.attn_kv_a_mqa.bias'",
     "lfm2_moe": "rotary positions in every layer, got Convolution",

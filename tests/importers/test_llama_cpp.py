@@ -40,8 +40,10 @@ pytestmark = pytest.mark.skipif(
 )
 STORIES = ROOT / "weights" / "stories-moe-3m"
 IDS = [1, 17, 80, 4, 55, 9, 31, 77, 2, 60, 33, 94, 12, 12, 5, 71]
-# Of the largest logit. llama.cpp multiplies f16 by f16, and q8_0 by activations that it rounds to q8_0.
-BOUND: dict[Type, float] = {"f32": 1e-5, "f16": 5e-3, "q8_0": 5e-2}
+# Of the largest logit, and how many of the positions may be past it: llama.cpp multiplies f16 by f16, and q8_0 by activations
+# that it rounds to q8_0, so that it may choose another expert where two are all but equal.
+BOUND: dict[Type, float] = {"f32": 1e-5, "f16": 5e-4, "q8_0": 2e-2}
+PAST: dict[Type, float] = {"f32": 0.0, "f16": 0.05, "q8_0": 0.05}
 N_NEW = 64
 TEXTS = (
     "Once upon a time, there was a little dog named Tim.",
@@ -71,12 +73,13 @@ def golden(model: Model) -> GoldenModel:
     return GoldenModel(model.config, cache(lambda n: store(model.tensors[n], policy.format_of(n))))
 
 
-def compare(found: np.ndarray, expected: np.ndarray, bound: float) -> int:
+def compare(found: np.ndarray, expected: np.ndarray, type_: Type = "f32") -> int:
     """Hold logits [positions, vocabulary] against each other; return how many positions have a clear winner."""
-    size = bound * np.abs(expected).max()
-    assert np.abs(found - expected).max() <= size
+    size = BOUND[type_] * np.abs(expected).max()
+    near = np.abs(found - expected).max(axis=-1) <= size
+    assert np.mean(~near) <= PAST[type_]
     best = np.sort(expected, axis=-1)[:, -2:]
-    clear = best[:, 1] - best[:, 0] > 2 * size
+    clear = near & (best[:, 1] - best[:, 0] > 2 * size)
     assert np.array_equal(found.argmax(axis=-1)[clear], expected.argmax(axis=-1)[clear])
     return int(clear.sum())
 
@@ -87,7 +90,7 @@ def test_it_computes_the_models_logits(name: str, tmp_path: Path) -> None:
     model, path = make(), tmp_path / "out.gguf"
     export_gguf(model, path)
     found = np.array(asked(path, ids=IDS)["logits"], np.float32)
-    assert compare(found, golden(model).forward(IDS).logits, BOUND["f32"]) >= len(IDS) - 2
+    assert compare(found, golden(model).forward(IDS).logits) >= len(IDS) - 2
 
 
 @pytest.mark.parametrize("type_", BOUND)
@@ -96,19 +99,17 @@ def test_it_continues_a_story_with_the_same_tokens(type_: Type, tmp_path: Path) 
     export_gguf(load(STORIES), path, type_)
     model = load(path)
     assert model.tokenizer_json is not None
-    prompt = Tokenizer(model.tokenizer_json, "").encode("Once upon a time")
-    assert asked(path, texts=["Once upon a time"])["tokens"] == [prompt]
+    tokenizer = Tokenizer(model.tokenizer_json, "")
+    prompt = tokenizer.encode("Once upon a time")
+    assert asked(path, texts=TEXTS)["tokens"] == [tokenizer.encode(text) for text in TEXTS]
     ids = prompt.copy()
     reference = golden(model)
     logits = reference.forward(prompt).logits
     while len(ids) < len(prompt) + N_NEW:
         ids.append(int(logits[-1].argmax()))
         logits = np.vstack([logits, reference.forward(ids[-1:]).logits])
-    answer = asked(path, ids=ids, n_new=0)
-    n_clear = compare(np.array(answer["logits"], np.float32), logits, BOUND[type_])
-    if type_ == "f32":
-        assert asked(path, ids=prompt, n_new=N_NEW)["greedy"] == ids[len(prompt) :]
-        assert n_clear >= N_NEW - 2
+    assert compare(np.array(asked(path, ids=ids)["logits"], np.float32), logits, type_) >= N_NEW // 2
+    assert asked(path, ids=prompt, n_new=N_NEW)["greedy"] == ids[len(prompt) :]
 
 
 ALPHABET = pre_tokenizers.ByteLevel.alphabet()
@@ -163,13 +164,15 @@ def random_texts(n: int) -> list[str]:
 
 @pytest.mark.parametrize("pre", PRETOKENIZERS)
 def test_it_cuts_texts_as_we_do(pre: str, tmp_path: Path) -> None:
-    path = tmp_path / "model.gguf"
+    """By the file's own name for the rules, and by the one that export gives them."""
+    path, again = tmp_path / "model.gguf", tmp_path / "again.gguf"
     path.write_bytes(file_with(pre).raw())
-    raw = load(path).tokenizer_json
-    assert raw is not None
-    ours, texts = Tokenizer(raw, ""), [*TEXTS, *random_texts(300)]
-    theirs = asked(path, texts=texts)["tokens"]
-    wrong = [
-        (text, ours.encode(text), ids) for text, ids in zip(texts, theirs, strict=True) if ours.encode(text) != ids
-    ]
-    assert not wrong, f"{len(wrong)} of {len(texts)}: {wrong[:3]}"
+    model = load(path)
+    assert model.tokenizer_json is not None
+    assert export_gguf(model, again).no_text is None
+    tokenizer, texts = Tokenizer(model.tokenizer_json, ""), [*TEXTS, *random_texts(300)]
+    ours = [tokenizer.encode(text) for text in texts]
+    for file in (path, again):
+        theirs = asked(file, texts=texts)["tokens"]
+        wrong = [(text, *ids) for text, *ids in zip(texts, ours, theirs, strict=True) if ids[0] != ids[1]]
+        assert not wrong, f"{len(wrong)} of {len(texts)}: {wrong[:3]}"

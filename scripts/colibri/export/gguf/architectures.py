@@ -99,7 +99,8 @@ def _check_loads(config: ModelConfig, name: str) -> None:
     written, mixer = WRITTEN[name], _mixer(config)
     if written.own_head and config.tied_head:
         raise refused(f"a head of its own, which {name} needs", "one that is the embedding")
-    if not isinstance(mixer, Attention):
+    if isinstance(mixer, LatentAttention):
+        _check_query_latent(config, mixer)
         return
     if mixer.o_bias and not written.o_bias:
         raise refused(f"no bias on the attention's output, for which {name} has no place", "one")
@@ -110,6 +111,15 @@ def _check_loads(config: ModelConfig, name: str) -> None:
         )
     if name == "olmoe" and mixer.n_kv_heads != mixer.n_heads:
         raise refused("as many heads of keys as of queries, as olmoe has", f"{mixer.n_kv_heads} and {mixer.n_heads}")
+
+
+def _check_query_latent(config: ModelConfig, mixer: LatentAttention) -> None:
+    """llama.cpp tells DeepSeek-V2-Lite, whose queries have no latent, and its like by these numbers."""
+    n, vocab_size = len(config.layers), config.vocab_size
+    is_lite = n in (26, 27) or (n, vocab_size) == (48, 128256)
+    if is_lite != (mixer.q_rank is None):
+        wanted = "without" if is_lite else "with"
+        raise refused(f"queries {wanted} a latent in deepseek2 of {n} layers", "one" if is_lite else "none")
 
 
 def _mixer(config: ModelConfig) -> Attention | LatentAttention:
