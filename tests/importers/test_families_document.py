@@ -6,14 +6,19 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import families_table
+import gguf_oracles
 import pytest
 
+from colibri.export.gguf.architectures import WRITTEN
 from colibri.importers.families import FAMILIES
+from colibri.importers.gguf.architectures import ARCHITECTURES
 
 _NO_CLASS = {"deepseek", "llama_moe"}
 _SCRIPT = """
@@ -33,6 +38,20 @@ print(json.dumps(said))
 def test_the_table_is_fresh() -> None:
     document = families_table.DOCUMENT.read_text("utf-8")
     assert families_table.with_table(document) == document, "run: python tests/importers/families_table.py"
+
+
+@pytest.mark.parametrize(
+    ("mark", "names"), [("<!-- oracles as GGUF -->", gguf_oracles.FILES), ("<!-- written as GGUF -->", WRITTEN)]
+)
+def test_lists_are_those_of_the_tests_and_the_code(mark: str, names: Mapping[str, Any]) -> None:
+    lines = families_table.DOCUMENT.read_text("utf-8").splitlines()
+    assert lines[lines.index(mark) + 1] == ", ".join(f"`{name}`" for name in names) + "."
+
+
+def test_every_gguf_architecture_has_a_row() -> None:
+    document = families_table.DOCUMENT.read_text("utf-8")
+    rows = document.partition("| `general.architecture` |")[2].partition("\n\n")[0].splitlines()[2:]
+    assert sorted(name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1])) == sorted(ARCHITECTURES)
 
 
 def test_defaults_are_those_of_the_framework() -> None:

@@ -10,9 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-import gguf
 import numpy as np
 import pytest
 from gguf_files import EXPERTS, HEADS, KV, LAYERS, MIXTRAL, WIDTH, File, H, file_of, mixtral, mixtral_arrays
@@ -180,87 +178,6 @@ def test_a_model_in_three_files(tmp_path: Path) -> None:
     second.symlink_to("/dev/null")
     with pytest.raises(CheckpointError, match="leads out of it"):
         load(first)
-
-
-# --- against the framework's answers
-
-
-def permuted(w: np.ndarray, n_heads: int) -> np.ndarray:
-    """What llama.cpp's converter does to q and k of its architecture llama."""
-    return w.reshape(n_heads, 2, w.shape[0] // n_heads // 2, *w.shape[1:]).swapaxes(1, 2).reshape(w.shape)
-
-
-def written_by_the_package(path: Path, name: str, arch: str, keys: dict[str, Any]) -> None:
-    """An oracle's checkpoint as llama.cpp's package writes it."""
-    from safetensors.numpy import load_file
-
-    config = load(ORACLES / name).config
-    mixer = config.layers[0].mixer
-    assert isinstance(mixer, Attention)
-    writer = gguf.GGUFWriter(path, arch)
-    writer.add_block_count(len(config.layers))
-    writer.add_context_length(config.max_seq)
-    writer.add_embedding_length(config.hidden_size)
-    writer.add_feed_forward_length(config.layers[0].ffn.width)
-    writer.add_head_count(mixer.n_heads)
-    writer.add_head_count_kv(mixer.n_kv_heads)
-    writer.add_key_length(mixer.head_dim)
-    writer.add_value_length(mixer.head_dim)
-    writer.add_layer_norm_rms_eps(config.final_norm.eps)
-    router = config.layers[-1].ffn.router
-    if router is not None:
-        writer.add_expert_count(router.n_experts)
-        writer.add_expert_used_count(router.top_k)
-    for key, value in keys.items():
-        getattr(writer, f"add_{key}")(value)
-    model_arch = next(a for a, text in gguf.MODEL_ARCH_NAMES.items() if text == arch)
-    names = gguf.get_tensor_name_map(model_arch, len(config.layers))
-    experts: dict[str, dict[int, np.ndarray]] = {}
-    for tensor, array in load_file(ORACLES / name / "model.safetensors").items():
-        if arch == "llama" and ("q_proj" in tensor or "k_proj" in tensor):
-            array = permuted(array, mixer.n_heads if "q_proj" in tensor else mixer.n_kv_heads)
-        if ".experts." in tensor:
-            before, _, after = tensor.partition(".experts.")
-            if after == "gate_up_proj":  # stacked already
-                for half, part in zip(np.split(array, 2, axis=1), ("gate", "up"), strict=True):
-                    experts[f"{before}.experts.{part}_proj.weight"] = dict(enumerate(half))
-                continue
-            if after == "down_proj":
-                experts[f"{before}.experts.down_proj.weight"] = dict(enumerate(array))
-                continue
-            j, _, rest = after.partition(".")
-            experts.setdefault(f"{before}.experts.{rest}", {})[int(j)] = array
-            continue
-        writer.add_tensor(names.get_name(tensor, (".weight", ".bias")), array)
-    for tensor, by_index in experts.items():
-        stacked = np.stack([by_index[j] for j in range(len(by_index))])
-        writer.add_tensor(names.get_name(tensor, (".weight", ".bias")), stacked)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-
-
-FROM_PACKAGE: dict[str, tuple[str, dict[str, Any], tuple[tuple[str, str], ...]]] = {
-    "mixtral": ("llama", {"rope_freq_base": 1e6}, ()),
-    "mistral_swa": ("llama", {}, (("attention.sliding_window", "4"),)),
-    "llama": ("llama", {}, ()),
-    "qwen3": ("qwen3", {}, ()),
-    "olmoe": ("olmoe", {}, (("attention.clip", "0.8"),)),
-    "qwen3_moe_nonorm": ("qwen3moe", {}, (("router.renormalise", "false"),)),
-}
-
-
-@pytest.mark.parametrize("name", FROM_PACKAGE)
-def test_logits_are_the_frameworks_once_what_the_file_omits_is_stated(name: str, tmp_path: Path) -> None:
-    arch, keys, stated = FROM_PACKAGE[name]
-    path = tmp_path / "model.gguf"
-    written_by_the_package(path, name, arch, keys)
-    answers = np.load(ORACLES / name / "golden.npz")
-    model = load(path, Reading(None, stated))
-    found = logits(model, answers["ids"].tolist())[answers["positions"]]
-    assert np.abs(found - answers["logits"]).max() <= TOLERANCE * np.abs(answers["logits"]).max()
-    assert model.tokenizer_json is None
 
 
 def test_an_unknown_architecture_is_refused_by_name(tmp_path: Path) -> None:

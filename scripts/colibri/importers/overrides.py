@@ -27,6 +27,7 @@ YARN_TRUNCATE = "rope.yarn_truncate"
 """A key that the importers themselves read: it goes into a table that the axes hold finished."""
 LLAMA4_QK_NORM = "attention.qk_norm"
 """Another, of Llama 4 in GGUF: a norm without a weight, of which no tensor tells."""
+ROPE_FACTOR = "rope.factor"
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ _KEYS: dict[str, _Key] = {
     "attention.temperature_scale": _field("temperature", "scale", _number, _NUMBER),
     "attention.kv_map": _words("grouped", "kv_map", "interleave", "tile"),
     "rope.pairing": _words("rope", "pairing", "half", "adjacent"),
-    "rope.factor": _field("rope", "factor", _number, _NUMBER),
+    ROPE_FACTOR: _field("rope", "factor", _number, _NUMBER),
     "router.score": _words("router", "score", "raw", "softmax", "sigmoid"),
     "router.weights": _words("router", "weights", "score", "softmax", "sigmoid", "one"),
     "router.renormalise": _Key(
@@ -114,6 +115,7 @@ _KEYS: dict[str, _Key] = {
         "true (sum), l2 or false",
     ),
     "router.scale": _field("router", "scale", _number, _NUMBER),
+    "router.jitter": _field("sparsemixer", "jitter", _number, _NUMBER),
     "router.side": _words("router", "side", "output", "input"),
     "router.group_score": _words("groups", "score", "max", "top2"),
     "router.group_fill": _words("groups", "fill", "zero", "excluded"),
@@ -250,6 +252,13 @@ def _router(layer: Layer, change: Change) -> Layer:
     return replace(layer, mixer=mixer, ffn=ffn)
 
 
+def _sparsemixer(layer: Layer, change: Change) -> Layer:
+    router = layer.ffn.router
+    if router is None or router.method != "sparsemixer":
+        return layer
+    return replace(layer, ffn=replace(layer.ffn, router=change(router)))
+
+
 def _groups(layer: Layer, change: Change) -> Layer:
     router = layer.ffn.router
     if router is None or router.groups is None:
@@ -264,6 +273,7 @@ _OWNERS: dict[str, Callable[[Layer, Change], Layer]] = {
     "temperature": _temperature,
     "rope": _rope,
     "router": _router,
+    "sparsemixer": _sparsemixer,
     "groups": _groups,
     "ffn": lambda layer, change: replace(layer, ffn=change(layer.ffn)),
 }

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from colibri.errors import CheckpointError, UsageError
-from colibri.export.gguf.architecture import find_architecture, keys, refused
-from colibri.export.gguf.tensors import FILE_TYPES, Type, items, with_pairs
-from colibri.export.gguf.vocabulary import special_ids, vocabulary
+from colibri.export.gguf.architectures import find_architecture, keys
+from colibri.export.gguf.refusal import refused
+from colibri.export.gguf.rotation import with_pairs
+from colibri.export.gguf.tensors import FILE_TYPES, Type, items
+from colibri.export.gguf.vocabulary import NO_VOCABULARY, special_ids, vocabulary
 from colibri.export.gguf.writer import Value, write
 from colibri.importers import load
 from colibri.importers.gguf.architectures import ARCHITECTURES
@@ -67,11 +69,11 @@ def export_gguf(model: Model, target: Path, type_: Type = "f32") -> Exported:
 
 def _text(model: Model) -> tuple[dict[str, Value], str | None]:
     if model.tokenizer_json is None:
-        return {}, None
+        return NO_VOCABULARY, None
     try:
         return vocabulary(model.tokenizer_json, model.config.vocab_size), None
     except Unsupported as reason:
-        return {}, str(reason)
+        return NO_VOCABULARY, str(reason)
 
 
 def _check(config: ModelConfig, written: Path, *, adjacent: bool) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
 from colibri.axes import Attention
 from colibri.errors import CheckpointError
-from colibri.export.gguf.architecture import frequencies, refused
+from colibri.export.gguf.architectures import WRITTEN
+from colibri.export.gguf.refusal import refused
+from colibri.export.gguf.rotation import frequencies, rope_of
 from colibri.export.gguf.writer import Item
 from colibri.importers.bind import Part
 from colibri.importers.ggml import GROUP, PLAIN, SMALL
@@ -33,26 +34,11 @@ def items(model: Model, architecture: str, type_: Type) -> Iterator[Item]:
     for part in bindings(config, {}, table.names, 0):
         if isinstance(part, Part):
             stacks.setdefault(part.source, []).append(part)
-    mixer = config.layers[0].mixer
-    assert isinstance(mixer, Attention)
-    assert mixer.rope is not None
-    _, divisors = frequencies(mixer.rope, architecture)
+    _, divisors = frequencies(rope_of(config), divisors=WRITTEN[architecture].divisors)
     if divisors is not None:
         yield Item("rope_freqs.weight", divisors.shape, PLAIN["F32"].id, divisors.nbytes, divisors.tobytes)
     for name, parts in stacks.items():
         yield _item(name, parts, model, type_, as_adjacent=table.adjacent)
-
-
-def with_pairs(config: ModelConfig, *, adjacent: bool) -> ModelConfig:
-    """Return the axes with rows of q and k in the order of adjacent pairs, or of halves."""
-    done = {}
-    for layer in dict.fromkeys(config.layers):
-        assert isinstance(layer.mixer, Attention)
-        rope = layer.mixer.rope
-        pairing: Literal["adjacent", "half"] = "adjacent" if adjacent else "half"
-        changed = None if rope is None else replace(rope, pairing=pairing)
-        done[layer] = replace(layer, mixer=replace(layer.mixer, rope=changed))
-    return replace(config, layers=tuple(done[layer] for layer in config.layers))
 
 
 def _item(name: str, parts: list[Part], model: Model, type_: Type, *, as_adjacent: bool) -> Item:
@@ -108,7 +94,7 @@ def _q8_0(tensor: Tensor, order: Order) -> bytes:
     """Blocks of 32: ``d = amax / 127``, ``q = round(w / d)``; d is stored as float16."""
     if tensor.groups is not None:
         q, scales = tensor.groups()
-        if np.abs(q).max() <= 127:  # the blocks the checkpoint has
+        if q.max() <= 127:  # the blocks the checkpoint has; 128 is -128 of a negative scale
             return _blocks(order(q.astype(np.float32)), order(scales))
     values = order(tensor.read())
     groups = values.reshape(-1, GROUP)

@@ -19,6 +19,8 @@ from colibri.text.scored import tokenizer_json as scored_json
 from colibri.text.tokenizer_json import rules_of
 
 _PREFIX = "tokenizer.ggml."
+NO_VOCABULARY: dict[str, Value] = {f"{_PREFIX}model": "none"}
+"""What a file of a model that takes and gives ids must have for llama.cpp's reader."""
 
 
 def special_ids(bos_id: int | None, eos_ids: tuple[int, ...]) -> dict[str, Value]:

@@ -33,6 +33,7 @@ class Architecture:
     names     tensors that go by another name than in gguf.tensors.NAMES
     epsilon   key of the norms' epsilon
     truncate  of yarn, in the architecture's published models
+    longrope  files may have LongRoPE's two tables, of which the short one counts
     """
 
     read: Read
@@ -40,6 +41,7 @@ class Architecture:
     names: Mapping[str, str] = field(default_factory=dict)
     epsilon: str = "attention.layer_norm_rms_epsilon"
     truncate: bool = True
+    longrope: bool = False
 
 
 def _window(facts: Facts) -> int | None:
@@ -130,6 +132,13 @@ def _sparse_after_dense(facts: Facts) -> Config:
     }
 
 
+def _deepseek(facts: Facts) -> tuple[str, Config]:
+    if _scale(facts) != 1.0:
+        raise facts.error("expert_weights_scale", "1, as this architecture has")
+    own = {"norm_topk_prob": False, "scoring_func": "softmax"}
+    return "deepseek", {**_sparse_after_dense(facts), **own}
+
+
 def _deepseek2(facts: Facts) -> tuple[str, Config]:
     config = {**_latent(facts), **_sparse_after_dense(facts)}
     score = facts.gating()
@@ -193,13 +202,17 @@ def _llama4(facts: Facts) -> tuple[str, Config]:
     }
 
 
+def _only_sigmoid(facts: Facts) -> None:
+    if facts.gating() not in (None, "sigmoid"):
+        raise facts.error("expert_gating_func", "2 (sigmoid), as this architecture has")
+
+
 def _lfm2moe(facts: Facts) -> tuple[str, Config]:
     heads = facts.metadata.integers(facts.key("attention.head_count_kv"), 0, MAX_ROW_ELEMS)
     n_layers, _ = facts.n_blocks()
     if len(heads) != n_layers or len(set(heads) - {0}) != 1:
         raise facts.error("attention.head_count_kv", f"{n_layers} numbers, one a layer, 0 where it is a convolution")
-    if facts.gating() not in (None, "sigmoid"):
-        raise facts.error("expert_gating_func", "2 (sigmoid), as this architecture has")
+    _only_sigmoid(facts)
     return "lfm2_moe", {
         **_experts(facts),
         "num_key_value_heads": max(heads),
@@ -230,14 +243,12 @@ def _ernie(facts: Facts) -> tuple[str, Config]:
 
 
 def _glm4moe(facts: Facts) -> tuple[str, Config]:
-    if facts.gating() not in (None, "sigmoid"):
-        raise facts.error("expert_gating_func", "2 (sigmoid), as this architecture has")
+    _only_sigmoid(facts)
     return "glm4_moe", {**_sparse_after_dense(facts), "use_qk_norm": facts.is_there("attn_q_norm.weight")}
 
 
 def _afmoe(facts: Facts) -> tuple[str, Config]:
-    if facts.gating() not in (None, "sigmoid"):
-        raise facts.error("expert_gating_func", "2 (sigmoid), as this architecture has")
+    _only_sigmoid(facts)
     if not facts.flag("expert_weights_norm", default=False):
         facts.required(
             "router.renormalise", "true|false", "only true is written, and an older config.json leaves it out"
@@ -250,6 +261,36 @@ def _afmoe(facts: Facts) -> tuple[str, Config]:
         "global_attn_every_n_layers": 4,
         "sliding_window": facts.integer("attention.sliding_window", 1, MAX_VOCAB),
         "mup_enabled": True,
+    }
+
+
+def _minimax(facts: Facts) -> tuple[str, Config]:
+    _only_sigmoid(facts)
+    return "minimax_m2", {
+        "num_local_experts": facts.n_experts(),
+        "num_experts_per_tok": facts.top_k(),
+        "intermediate_size": facts.width("expert_feed_forward_length", "ffn_up_exps"),
+    }
+
+
+def _hunyuan(facts: Facts) -> tuple[str, Config]:
+    sizes = _experts(facts)
+    width = sizes.pop("moe_intermediate_size")
+    if facts.width("expert_shared_feed_forward_length", "ffn_up_shexp") != width:
+        raise facts.error("expert_shared_feed_forward_length", f"{width}, as an expert has")
+    if facts.integer("expert_shared_count", 1, limits.MAX_EXPERTS, 1) != 1:
+        raise facts.error("expert_shared_count", "1, as this architecture has")
+    return "hunyuan_v1_moe", {**sizes, "intermediate_size": width}
+
+
+def _phimoe(facts: Facts) -> tuple[str, Config]:
+    # llama.cpp runs these files with norms and a router of another kind; here they are what they were converted from.
+    return "phimoe", {
+        "num_local_experts": facts.n_experts(),
+        "num_experts_per_tok": facts.top_k(),
+        "sliding_window": _window(facts),
+        "router_jitter_noise": 0.01,
+        "lm_head_bias": "output.bias" in facts.sources,
     }
 
 
@@ -278,6 +319,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "qwen2moe": Architecture(_qwen2moe),
     "qwen3moe": Architecture(_qwen3moe),
     "olmoe": Architecture(_olmoe),
+    "deepseek": Architecture(_deepseek, adjacent=True),
     "deepseek2": Architecture(_deepseek2, adjacent=True),
     "granitemoe": Architecture(_granite, adjacent=True),
     "gpt-oss": Architecture(_gpt_oss, names=_FFN_NORM_AFTER, truncate=False),
@@ -285,6 +327,9 @@ ARCHITECTURES: dict[str, Architecture] = {
     "lfm2moe": Architecture(_lfm2moe, names={"final_norm": "token_embd_norm"}),
     "ernie4_5-moe": Architecture(_ernie, adjacent=True),
     "glm4moe": Architecture(_glm4moe, names=_FFN_NORM_AFTER),
+    "minimax-m2": Architecture(_minimax),
     "afmoe": Architecture(_afmoe),
+    "hunyuan-moe": Architecture(_hunyuan),
+    "phimoe": Architecture(_phimoe, longrope=True),
     "dbrx": Architecture(_dbrx, names={"ffn_norm": "attn_output_norm"}, epsilon="attention.layer_norm_epsilon"),
 }

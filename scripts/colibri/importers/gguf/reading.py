@@ -48,7 +48,7 @@ def find_architecture(facts: Facts) -> Architecture:
 def read_config(facts: Facts, architecture: Architecture) -> ModelConfig:
     """Return the axes; raises CheckpointError for a key that is missing, bad or unknown, and for a fact to be stated."""
     family_name, own = architecture.read(facts)
-    parameters = rope_parameters(facts, truncate=architecture.truncate)
+    parameters = rope_parameters(facts, truncate=architecture.truncate, longrope=architecture.longrope)
     config = {**_common(facts, architecture, parameters), **own}
     left = facts.metadata.unread(f"{facts.architecture}.", [facts.key(name) for name in _WITHOUT_EFFECT])
     if left:

@@ -11,7 +11,7 @@ import numpy as np
 from colibri.axes import Attention, LatentAttention, Layer, Rope
 from colibri.errors import CheckpointError
 from colibri.importers.gguf.facts import Facts
-from colibri.importers.overrides import YARN_TRUNCATE
+from colibri.importers.overrides import ROPE_FACTOR, YARN_TRUNCATE
 from colibri.importers.rope import yarn_factor
 from colibri.importers.stored import find
 from colibri.importers.text import described
@@ -19,13 +19,14 @@ from colibri.model import F32Array, ModelConfig
 
 _MAX = 2.0**50
 _FREQUENCIES = "rope_freqs.weight"
-_LONGROPE = ("rope_factors_long.weight", "rope_factors_short.weight")
+_LONG, _SHORT = _LONGROPE = ("rope_factors_long.weight", "rope_factors_short.weight")
 
 
-def rope_parameters(facts: Facts, *, truncate: bool) -> dict[str, Any]:
+def rope_parameters(facts: Facts, *, truncate: bool, longrope: bool) -> dict[str, Any]:
     """Return rope_parameters as transformers 5 spells them; raises CheckpointError for a scaling that is not read.
 
     truncate  of yarn, which no key says
+    longrope  whether two tables, for short and long texts, may be there
     """
     theta = facts.number("rope.freq_base", 1.0, _MAX, 10000.0)
     if facts.has("rope.freq_base_swa") and facts.number("rope.freq_base_swa", 1.0, _MAX) != theta:
@@ -33,6 +34,16 @@ def rope_parameters(facts: Facts, *, truncate: bool) -> dict[str, Any]:
     kind = facts.metadata.text(facts.key("rope.scaling.type")) if facts.has("rope.scaling.type") else "none"
     scale = facts.number("rope.scaling.factor", 2.0**-20, _MAX, 1.0)
     attention = facts.number("rope.scaling.attn_factor", 2.0**-20, _MAX, 1.0)
+    for name in _LONGROPE:
+        if name in facts.sources:
+            if longrope:
+                return _short_table(facts, theta)
+            raise CheckpointError(
+                facts.sources[name].where,
+                expected="rope_freqs, one table for all lengths",
+                got="two tables, for short and long texts",
+                hint="import the model's safetensors instead",
+            )
     if kind not in ("none", "linear", "yarn"):
         raise facts.error("rope.scaling.type", "none, linear or yarn")
     if kind != "yarn" and attention != 1.0:
@@ -59,16 +70,23 @@ def rope_parameters(facts: Facts, *, truncate: bool) -> dict[str, Any]:
     return parameters
 
 
+def _short_table(facts: Facts, theta: float) -> dict[str, Any]:
+    """PhiMoE's: its converter computes a factor for sine and cosine, where the model has one of its own (short_mscale)."""
+    facts.required(ROPE_FACTOR, "X", "short_mscale of the model's rope_scaling is not written")
+    short = facts.sources.get(_SHORT)
+    if short is None:
+        raise facts.metadata.error(_SHORT, "a tensor, as there is the table for long texts", "none")
+    return {
+        "rope_type": "longrope",
+        "rope_theta": theta,
+        "short_factor": [float(f) for f in find(_SHORT, facts.sources, facts.metadata.where, short.shape).read(0, 1)],
+        "original_max_position_embeddings": facts.integer("rope.scaling.original_context_length", 1, 2**31 - 1),
+        "attention_factor": 1.0,
+    }
+
+
 def with_tensor_factors(config: ModelConfig, facts: Facts) -> ModelConfig:
     """Divide the frequencies by ``rope_freqs``, where the file has it: llama3's scaling, computed by the converter."""
-    for name in _LONGROPE:
-        if name in facts.sources:
-            raise CheckpointError(
-                facts.sources[name].where,
-                expected="rope_freqs, one table for all lengths",
-                got="two tables, for short and long texts",
-                hint="import the model's safetensors instead",
-            )
     source = facts.sources.get(_FREQUENCIES)
     if source is None:
         return config

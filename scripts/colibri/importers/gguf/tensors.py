@@ -40,7 +40,12 @@ NAMES: Mapping[str, str] = {
     **{f"ffn.{m}": f"ffn_{m}" for m in ("gate", "up", "down")},
     **{f"shared.{m}": f"ffn_{m}_shexp" for m in ("gate", "up", "down")},
 }
-ROPE_TENSORS = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
+_IN_THE_TABLE = "its values are in the table of rotary frequencies"
+_ROPE_TENSORS = {
+    "rope_freqs.weight": _IN_THE_TABLE,
+    "rope_factors_short.weight": _IN_THE_TABLE,
+    "rope_factors_long.weight": "for texts longer than the model's context length here",
+}
 _QKV = ("q", "k", "v")
 Shape = tuple[int, ...]
 
@@ -61,8 +66,8 @@ def bindings(config: ModelConfig, sources: Sources, names: Mapping[str, str], n_
         yield _in_layer(config, int(n), name, shape, sources, table)
     for extra in range(len(config.layers), len(config.layers) + n_extra):
         yield Skip(f"blk.{extra}.", "multi-token prediction, not used when the model runs")
-    for name in ROPE_TENSORS:
-        yield Skip(name, "its values are in the table of rotary frequencies")
+    for name, reason in _ROPE_TENSORS.items():
+        yield Skip(name, reason)
 
 
 def _in_layer(config: ModelConfig, n: int, name: str, shape: Shape, sources: Sources, table: Mapping[str, str]) -> Part:

@@ -17,6 +17,7 @@ from colibri.text.rules import Unsupported
 from colibri.text.scored import Kind, Piece
 
 _PREFIX = "tokenizer.ggml."
+_NO_VOCABULARY = ("none", "no_vocab")  # llama.cpp's words for a model of ids only, which must say one of them
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ def read_tokenizer(metadata: Metadata, vocab_size: int) -> Vocabulary:
     bos = _id(metadata, "bos", vocab_size)
     eos = _id(metadata, "eos", vocab_size)
     ends = tuple(dict.fromkeys(i for i in (eos, _id(metadata, "eot", vocab_size)) if i is not None))
-    if not metadata.has(_PREFIX + "model"):
+    if not metadata.has(_PREFIX + "model") or metadata.text(_PREFIX + "model") in _NO_VOCABULARY:
         return Vocabulary(None, bos, ends, {})
     try:
         return Vocabulary(_json(metadata, vocab_size, bos, eos), bos, ends, {})
