@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The axes on which decoder architectures differ, as data. docs/NUMERICS.md section 7 gives the arithmetic of each.
+"""The axes on which architectures differ, as data. docs/NUMERICS.md section 7 gives the arithmetic of each.
 
 A family is a point in this space. Neither the engine nor the golden model knows a family's name; a default value here means
 "the model has no such operation", never an operation with a neutral operand: code generated for a model holds only what it uses.
@@ -69,6 +69,20 @@ class Temperature:
 
 
 @dataclass(frozen=True)
+class RelativeBias:
+    """A learned number for each head and distance is added to each score (T5): ``z[t] += b[head][bucket(t - position)]``.
+
+    n_buckets     half of them, in a source, for keys behind the query; of the rest, half for one distance each
+    max_distance  where the last bucket begins at the latest; between, buckets widen with the logarithm
+
+    All layers over the past share one table, and so do all over the source.
+    """
+
+    n_buckets: int
+    max_distance: int
+
+
+@dataclass(frozen=True)
 class Groups:
     """Group-limited routing: of n_groups equal groups of experts, only the best top_groups are eligible (DeepSeek-V2, V3).
 
@@ -108,6 +122,7 @@ class Router:
     renormalise see Renormalise
     scale       multiplies the weights
     side        where the weight acts: on the expert's output, or on its input (Llama 4)
+    capacity    an expert takes only so many tokens of a source; the weight of the others' is 0 (Switch). None: all
     """
 
     n_experts: int
@@ -123,12 +138,15 @@ class Router:
     renormalise: Renormalise | None = None
     scale: float = 1.0
     side: Literal["output", "input"] = "output"
+    capacity: int | None = None
 
 
 @dataclass(frozen=True)
 class Attention:
     """Grouped-query attention.
 
+    over         past: the token's own position and those before it; source: every position of the source, in a layer of
+                 the encoder; encoded: keys and values are projections of the encoder's output (cross-attention)
     scale        multiplies q before the scores
     rope         None: no position embedding (NoPE)
     window       a position attends to itself and window - 1 before it; None: to all before it
@@ -142,6 +160,7 @@ class Attention:
     kv_map       KV head of query head h: interleave: h // (n_heads // n_kv_heads); tile: h % n_kv_heads
     router       mixture of attention (JetMoE): q and o are experts; n_heads = top_k * n_kv_heads, slot j has the heads
                  j * n_kv_heads ...; kv_map is tile
+    relative_bias  see RelativeBias
     """
 
     n_heads: int
@@ -160,6 +179,8 @@ class Attention:
     gate: bool = False
     kv_map: Literal["interleave", "tile"] = "interleave"
     router: Router | None = None
+    over: Literal["past", "source", "encoded"] = "past"
+    relative_bias: RelativeBias | None = None
 
 
 @dataclass(frozen=True)
@@ -224,6 +245,7 @@ class Shared:
 class Ffn:
     """Feed-forward ``down(act(gate x) * up x)``; router None: one dense block, otherwise n_experts of them.
 
+    width        of the hidden vector; 0: the layer has no feed-forward (NO_FFN)
     gated        False: ``down(act(up x))``, there is no gate
     clamp        see Clamp; the activation is then silu
     bias         biases on gate, up and down
@@ -246,9 +268,16 @@ class Ffn:
         return self.width if self.widths is None else self.widths[expert]
 
 
+NO_FFN = Ffn(0)
+"""Of a layer that is a mixer alone."""
+
+
 @dataclass(frozen=True)
 class Layer:
-    """One decoder layer: ``x += r * post(mixer(pre(x)))``, then the same with the feed-forward.
+    """One layer: ``x += r * post(mixer(pre(x)))``, then the same with the feed-forward, where it has one.
+
+    A decoder's layer with cross-attention is two of these: attention over the past, without a feed-forward; then
+    attention over the encoder's output, with one.
 
     attn_norm, ffn_norm            before each; None: none
     attn_post_norm, ffn_post_norm  after each, before the addition; None: none

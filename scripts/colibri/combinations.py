@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 
-from colibri.axes import Attention, Convolution, Ffn, LatentAttention, Layer, Norm, Rope, Router
+from colibri.axes import NO_FFN, Attention, Convolution, Ffn, LatentAttention, Layer, Norm, Rope, Router
 from colibri.model import ModelConfig
 
 MIN_POSITIVE = 2.0**-40
@@ -23,6 +23,7 @@ def contradictions(config: ModelConfig) -> Iterator[str]:
     for name in ("embedding_scale", "logits_scale"):
         yield from _numbers(name, getattr(config, name))
     yield from _norm("final_norm", config.final_norm)
+    yield from _encoder(config)
     for n, layer in enumerate(config.layers):
         yield from (f"layer {n}: {problem}" for problem in _layer(layer))
         rope = getattr(layer.mixer, "rope", None)
@@ -38,12 +39,35 @@ def _numbers(name: str, value: object) -> Iterator[str]:
     elif isinstance(value, tuple):
         for n, part in enumerate(value):
             yield from _numbers(f"{name}[{n}]", part)
-    elif isinstance(value, int) and not isinstance(value, bool) and value < 1:
+    elif isinstance(value, int) and not isinstance(value, bool) and value < 1 and name != "ffn.width":
         yield f"{name} is {value}"
     elif isinstance(value, float):
         least = 0.0 if value == 0 or any(small in name for small in _SMALL) else MIN_POSITIVE
         if not least <= abs(value) < 2.0**50:
             yield f"{name} is {value:g}: neither 0 nor of a magnitude from 2**-40 to 2**50"
+
+
+def _encoder(config: ModelConfig) -> Iterator[str]:
+    """Which layers see what: only an encoder's the whole source, only a decoder's behind an encoder its output."""
+    encoder = config.encoder
+    if encoder is not None:
+        yield from _numbers("encoder", encoder)
+        yield from _norm("encoder_norm", encoder.final_norm)
+        if not encoder.n_layers < len(config.layers):
+            yield f"encoder: {encoder.n_layers} of {len(config.layers)} layers"
+    for n, layer in enumerate(config.layers):
+        inside = n < config.n_encoder
+        over = layer.mixer.over if isinstance(layer.mixer, Attention) else "past"
+        if inside != (over == "source"):
+            yield f"layer {n}: {over} is what it sees, and it is {'' if inside else 'not '}one of the encoder's"
+        if over == "encoded" and encoder is None:
+            yield f"layer {n}: cross-attention without an encoder"
+        router = layer.ffn.router
+        if router is not None and router.capacity is not None and not inside:
+            yield f"layer {n}: router: a capacity where tokens come one by one"
+        if isinstance(a := layer.mixer, Attention) and a.relative_bias is not None:
+            if config.relative_biases[over] != (a.relative_bias, a.n_heads):
+                yield f"layer {n}: relative_bias differs from that of another layer over the same"
 
 
 def _layer(layer: Layer) -> Iterator[str]:
@@ -84,6 +108,7 @@ def _attention(a: Attention) -> Iterator[str]:
         yield from _rope(a.rope, a.head_dim)
     if a.qk_norm is not None:
         yield from _norm("qk_norm", a.qk_norm.norm)
+    yield from _over(a)
     if a.router is None:
         return
     if a.kv_map != "tile" or a.n_heads != a.router.top_k * a.n_kv_heads:
@@ -96,9 +121,27 @@ def _attention(a: Attention) -> Iterator[str]:
     yield from _router(a.router)
 
 
+def _over(a: Attention) -> Iterator[str]:
+    """What sees other positions than those before it."""
+    absent = ["rope", "window", "chunk", "temperature", "qk_norm", "clip", "sinks", "gate", "router"]
+    for axis in {"past": [], "source": absent, "encoded": [*absent, "relative_bias"]}[a.over]:
+        if getattr(a, axis):
+            yield f"attention over the {a.over} together with {axis}"
+    if a.relative_bias is None:
+        return
+    exact = a.relative_bias.n_buckets // (4 if a.over == "source" else 2)
+    if not 1 <= exact < a.relative_bias.max_distance:
+        yield f"attention: a relative_bias with {exact} buckets of one distance, up to {a.relative_bias.max_distance}"
+    for axis in ("window", "chunk", "sinks", "router"):
+        if getattr(a, axis):
+            yield f"attention: a relative_bias together with {axis}"
+
+
 def _router(r: Router) -> Iterator[str]:
     if not 1 <= r.top_k <= r.n_experts:
         yield f"router: {r.top_k} of {r.n_experts} experts"
+    if r.capacity is not None and (r.top_k != 1 or r.side == "input"):
+        yield "router: a capacity with more than one expert a token, or weights on the input"
     if r.method == "sparsemixer":
         if r.top_k != 2:
             yield f"router: sparsemixer picks two, not {r.top_k}"
@@ -129,6 +172,10 @@ def _groups(r: Router) -> Iterator[str]:
 
 
 def _ffn(f: Ffn) -> Iterator[str]:
+    if f.width == 0:
+        if f != NO_FFN:
+            yield "ffn: axes of a feed-forward without a width"
+        return
     if f.clamp is not None and not (f.gated and f.activation == "silu"):
         yield "ffn: a clamp is of a gated silu"
     if f.router is None:

@@ -14,16 +14,31 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from colibri.axes import Layer, Norm
+from colibri.axes import Attention, Layer, Norm, RelativeBias
 from colibri.tensors import layer_tensors, norm_tensors
 
 F32Array = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
+class Encoder:
+    """What runs over the whole source at once, before the first token of the sequence.
+
+    n_layers    the first of the model's layers; the others are the decoder's
+    max_source  the longest source, in tokens
+    final_norm  of the encoder's output, which the decoder's cross-attention reads
+    """
+
+    n_layers: int
+    max_source: int
+    final_norm: Norm
+
+
+@dataclass(frozen=True)
 class ModelConfig:
     """Everything about a model but its numbers.
 
+    layers           all of them, the encoder's first
     max_seq          context length in tokens
     embedding_scale  multiplies the embedded token;  logits_scale: multiplies the logits
     head_bias        a bias on the logits, before their scale
@@ -41,13 +56,31 @@ class ModelConfig:
     head_bias: bool = False
     bos_id: int | None = None
     eos_ids: tuple[int, ...] = ()
+    encoder: Encoder | None = None
+
+    @property
+    def n_encoder(self) -> int:
+        """Layers of the encoder; 0: there is none."""
+        return 0 if self.encoder is None else self.encoder.n_layers
+
+    @property
+    def relative_biases(self) -> dict[str, tuple[RelativeBias, int]]:
+        """What is attended to, past or source -> the bias of its scores and the number of heads."""
+        found: dict[str, tuple[RelativeBias, int]] = {}
+        for layer in self.layers:
+            if isinstance(a := layer.mixer, Attention) and a.relative_bias is not None:
+                found[a.over] = (a.relative_bias, a.n_heads)
+        return found
 
     def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
         """Name and shape of every tensor (colibri.tensors), in the order of execution."""
         h, v = self.hidden_size, self.vocab_size
         shapes: dict[str, tuple[int, ...]] = {"embed.weight": (v, h)}
+        shapes |= {f"relative_bias.{over}": (n, bias.n_buckets) for over, (bias, n) in self.relative_biases.items()}
         for n, layer in enumerate(self.layers):
             shapes |= {f"layers.{n}.{name}": shape for name, shape in layer_tensors(layer, h)}
+        if self.encoder is not None:
+            shapes |= dict(norm_tensors("encoder_norm", self.encoder.final_norm, h))
         shapes |= dict(norm_tensors("final_norm", self.final_norm, h))
         if not self.tied_head:
             shapes["head.weight"] = (v, h)

@@ -4,6 +4,7 @@
 Row-major, ``y = W x``; V vocabulary, H hidden, N layer, J expert, d head_dim, E experts. A name is there where its axis is.
 
     embed.weight                   [V, H]
+    relative_bias.past             [n_heads, n_buckets]   of all layers over the past; relative_bias.source the same
     layers.N.attn_norm.weight     [H]            .bias; attn_post_norm, ffn_norm, ffn_post_norm the same
 
     layers.N.attn.q.weight         [n_heads * d, H]       .bias
@@ -12,6 +13,7 @@ Row-major, ``y = W x``; V vocabulary, H hidden, N layer, J expert, d head_dim, E
     layers.N.attn.sinks            [n_heads]
     layers.N.attn.gate.weight      [n_heads * d, H]
     layers.N.attn.o.weight         [H, n_heads * d]       .bias
+    (in cross-attention k and v multiply the encoder's output)
     mixture of attention: k and v as above, and
     layers.N.attn.router.weight    [E, H]
     layers.N.attn.experts.J.q.weight [n_kv_heads * d, H]
@@ -42,6 +44,7 @@ Row-major, ``y = W x``; V vocabulary, H hidden, N layer, J expert, d head_dim, E
     layers.N.ffn.gate.weight ...                          the dense block: the same three
     layers.N.ffn.bias              [H]                    on the sum of the experts
 
+    encoder_norm.weight            [H]            .bias; only with an encoder
     final_norm.weight              [H]            .bias
     head.weight                    [V, H]         only where the head is not tied to the embedding
     head.bias                      [V]
@@ -71,7 +74,8 @@ def layer_tensors(layer: Layer, hidden: int) -> Named:
             yield from _convolution(layer.mixer, hidden)
     yield from _norm("attn_post_norm", layer.attn_post_norm, hidden)
     yield from _norm("ffn_norm", layer.ffn_norm, hidden)
-    yield from _ffn(layer.ffn, hidden)
+    if layer.ffn.width:
+        yield from _ffn(layer.ffn, hidden)
     yield from _norm("ffn_post_norm", layer.ffn_post_norm, hidden)
 
 

@@ -79,7 +79,8 @@ def _layer(layer: Layer) -> None:
             _latent(layer.mixer)
         case Convolution():
             _integer("convolution.taps", layer.mixer.taps, MAX_TAPS)
-    _ffn(layer.ffn)
+    if layer.ffn.width:
+        _ffn(layer.ffn)
 
 
 def _rope(rope: Rope) -> None:

@@ -275,5 +275,5 @@ _OWNERS: dict[str, Callable[[Layer, Change], Layer]] = {
     "router": _router,
     "sparsemixer": _sparsemixer,
     "groups": _groups,
-    "ffn": lambda layer, change: replace(layer, ffn=change(layer.ffn)),
+    "ffn": lambda layer, change: replace(layer, ffn=change(layer.ffn)) if layer.ffn.width else layer,
 }

@@ -35,5 +35,7 @@ def _mixer_tensors(layer: Layer) -> int:
 def _ffn_tensors(layer: Layer) -> int:
     norms = (layer.ffn_norm is not None) + (layer.ffn_post_norm is not None)
     f = layer.ffn
+    if f.width == 0:
+        return 0
     n_slots = f.router.top_k + (f.shared is not None) if f.router else 1
     return norms + 3 * (f.router is not None) + n_slots * (3 + f.gated) + 1

@@ -4,7 +4,7 @@
 from .checks import ContractViolation, RangeExceeded
 from .model import GoldenModel, Result
 from .sampler import Pcg32, Sampling, generate, sample
-from .trace import TraceName, TraceRecorder, TraceSink, crc32, trace_names
+from .trace import SourceRecorder, TraceName, TraceRecorder, TraceSink, crc32, source_trace_names, trace_names
 
 __all__ = [
     "ContractViolation",
@@ -13,11 +13,13 @@ __all__ = [
     "RangeExceeded",
     "Result",
     "Sampling",
+    "SourceRecorder",
     "TraceName",
     "TraceRecorder",
     "TraceSink",
     "crc32",
     "generate",
     "sample",
+    "source_trace_names",
     "trace_names",
 ]

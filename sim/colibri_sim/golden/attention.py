@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from colibri.axes import Attention, QkNorm, Rope
-from colibri.tables import temperature_table
+from colibri.tables import bias_table, temperature_table
 
 from . import functions as f
 from . import vectors as v
@@ -21,6 +21,8 @@ class AttentionOperators(Operators):
 
     def attention(self, call: Call, a: Attention, n: F32Array) -> F32Array:
         """The whole mixer: n [T, H] to y [T, H]."""
+        if a.over == "encoded":
+            return self.cross_attention(call, a, n)
         attn = call.name("attn")
         q, k, v_ = (
             self.emit(call, x, self.linear(f"{attn}.{x}", n, bias=a.qkv_bias)) for x in ("q", "k", "v")
@@ -53,6 +55,25 @@ class AttentionOperators(Operators):
         self._cache.append(call.layer, int(call.positions[0]), k, v_)
         keys, values = self._cache.read(call.layer, int(call.positions[-1]) + 1)
         return self.emit(call, "attn", self.join(self.attend(call, a, q, keys, values)), ranged=True)
+
+    def cross_attention(self, call: Call, a: Attention, n: F32Array) -> F32Array:
+        """Queries of the sequence meet keys and values of the encoder's output: n [T, H] to y [T, H]."""
+        attn = call.name("attn")
+        q = self.emit(call, "q", self.linear(f"{attn}.q", n, bias=a.qkv_bias))
+        q = self.emit(call, "q_rope", self.scale_query(a.scale, q), ranged=True)
+        assert call.layer is not None
+        keys, values = self._cache.read(call.layer, self.source_length)
+        o = self.join(self.attend(call, a, self.split(q, a.n_heads), keys, values))
+        return self.linear(f"{attn}.o", self.emit(call, "attn", o, ranged=True), bias=a.o_bias)
+
+    def cross_keys(self, call: Call, a: Attention, n: F32Array) -> None:
+        """What cross-attention of the present layer reads, from the encoder's output n [T, H] into the cache."""
+        attn = call.name("attn")
+        k, v_ = (self.emit(call, x, self.linear(f"{attn}.{x}", n, bias=a.qkv_bias)) for x in ("k", "v"))
+        self.check(call, "v", v_, limit_bits=self._cache.limit_bits)
+        self.emit(call, "k_rope", k, ranged=True, limit_bits=self._cache.limit_bits)
+        assert call.layer is not None
+        self._cache.append(call.layer, 0, self.split(k, a.n_kv_heads), self.split(v_, a.n_kv_heads))
 
     def qk_norm(self, call: Call, qk: QkNorm, q: F32Array, k: F32Array) -> tuple[F32Array, F32Array]:
         """Norm q and k, over whatever their last axis is."""
@@ -103,15 +124,28 @@ class AttentionOperators(Operators):
         for h in range(a.n_heads):
             kv = self.kv_head(a, h)
             z = f.snap(v.dot8_matrix(keys[:, kv], q[:, h]))
+            if a.relative_bias is not None:
+                z = self.bias_scores(a, h, call.positions, z)
             check_snapped("attention scores", z)
             p = v.softmax(z, visible, None if sinks is None else sinks[h : h + 1])
             check_snapped("attention weights", p)
             out[:, h] = v.weighted_sum(p, values[:, kv])
         return out
 
+    def bias_scores(self, a: Attention, head: int, positions: I64Array, z: F32Array) -> F32Array:
+        """``snap(z + b)`` with the head's bias of each distance: z [T, P]."""
+        assert a.relative_bias is not None
+        span = self.span(a.over)
+        by_distance = bias_table(a.relative_bias, a.over, self.stored(f"relative_bias.{a.over}").values(), span)[head]
+        # Where a token does not look, any distance does.
+        at = np.minimum(np.arange(z.shape[1]) - positions[:, None] + span - 1, len(by_distance) - 1)
+        return f.snap(z + by_distance[at])
+
     def visible(self, a: Attention, positions: I64Array, end: int) -> npt.NDArray[np.bool_]:
         """Which of the positions 0 .. end - 1 each token attends to: bool [T, end]."""
         there = np.arange(end)
+        if a.over != "past":
+            return np.ones((len(positions), end), dtype=bool)
         behind = positions[:, None] - there
         seen = behind >= 0
         if a.window is not None:

@@ -21,7 +21,7 @@ F16_LIMIT_BITS = 0x477FF000
 
 
 class KvCache:
-    """The streams of each layer, as they are read back: float32 [max_seq, heads, elements] each.
+    """The streams of each layer, as they are read back: float32 [positions, heads, elements] each.
 
     Attention has two, keys and values; latent attention one, which is both; a convolution one, its gated input.
     """
@@ -31,7 +31,10 @@ class KvCache:
             raise ValueError(f"kv is f32, f16 or q8, not {kv!r}")
         self.kv = kv
         self._streams = [
-            [np.zeros((config.max_seq, *shape), dtype=np.float32) for shape in _shapes(layer.mixer, config.hidden_size)]
+            [
+                np.zeros((_positions(config, layer.mixer), *shape), dtype=np.float32)
+                for shape in _shapes(layer.mixer, config.hidden_size)
+            ]
             for layer in config.layers
         ]
         self._formats: list[KvFormat] = ["f32" if isinstance(x.mixer, Convolution) else kv for x in config.layers]
@@ -49,6 +52,14 @@ class KvCache:
     def read(self, layer: int, end: int) -> list[F32Array]:
         """Each stream's positions 0 .. end - 1."""
         return [stream[:end] for stream in self._streams[layer]]
+
+
+def _positions(config: ModelConfig, mixer: Mixer) -> int:
+    """As many as the sequence has, or the source."""
+    if isinstance(mixer, Attention) and mixer.over != "past":
+        assert config.encoder is not None
+        return config.encoder.max_source
+    return config.max_seq
 
 
 def _shapes(mixer: Mixer, hidden: int) -> list[tuple[int, int]]:

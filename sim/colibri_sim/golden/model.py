@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from colibri.axes import Attention
 from colibri.combinations import contradictions
 from colibri.model import ModelConfig
 from colibri.quantise import Stored
@@ -25,7 +26,7 @@ class Result:
     """What one forward call gives for its T tokens.
 
     logits   float32 [T, vocab]; [1, vocab] (the last token) where only those were asked for
-    experts  for each layer int32 [T, top_k], in the order of selection; [T, 0] for a dense layer
+    experts  for each layer of encoder or decoder int32 [T, top_k], in the order of selection; [T, 0] for a dense layer
     """
 
     logits: F32Array
@@ -58,24 +59,55 @@ class GoldenModel(Walk):
     def rewind(self, position: int) -> None:
         """Forget the tokens at `position` and after. To 0 it also makes a model usable again that RangeExceeded ended.
 
-        Raises ValueError outside 0 .. the present position, or on an unusable model.
+        A source stays. Raises ValueError outside 0 .. the present position, or on an unusable model.
         """
         if not 0 <= position <= self._position or (position and not self._usable):
             raise ValueError(f"cannot rewind from position {self._position} to {position}")
         self._position = position
         self._usable = True
 
+    def encode(self, ids: Sequence[int], *, trace: TraceSink | None = None) -> list[I32Array]:
+        """Run the encoder over a source and begin an empty sequence behind it; the experts of its layers.
+
+        Raises ValueError, with nothing changed, without an encoder, for no ids, an id outside the vocabulary or more
+        than max_source. Raises RangeExceeded as `forward`; there is then no source.
+        """
+        encoder = self.config.encoder
+        if encoder is None:
+            raise ValueError("the model has no encoder")
+        self._check_ids(ids)
+        if len(ids) > encoder.max_source:
+            raise ValueError(f"{len(ids)} tokens exceed the longest source, {encoder.max_source}")
+        self._position, self.source_length, self._usable = 0, 0, True
+        call = Call(np.arange(len(ids)), trace)
+        x = self.embed(call, np.asarray(ids, dtype=np.int64))
+        for call.layer in range(encoder.n_layers):
+            x = self.layer(call, self.config.layers[call.layer], x)
+        call.layer = None
+        n = self.encoder_norm(call, encoder.final_norm, x)
+        for call.layer in range(encoder.n_layers, len(self.config.layers)):
+            mixer = self.config.layers[call.layer].mixer
+            if isinstance(mixer, Attention) and mixer.over == "encoded":
+                self.cross_keys(call, mixer, n)
+        self.source_length = len(ids)
+        return call.experts
+
+    def _check_ids(self, ids: Sequence[int]) -> None:
+        if not ids or min(ids) < 0 or max(ids) >= self.config.vocab_size:
+            raise ValueError(f"ids: at least one, each in 0..{self.config.vocab_size - 1}")
+
     def forward(self, ids: Sequence[int], *, trace: TraceSink | None = None, last_only: bool = False) -> Result:
         """Append ids to the sequence and compute their logits; with last_only those of the last token alone.
 
-        Raises ValueError, with nothing changed, for no ids, an id outside the vocabulary, or more than max_seq tokens
-        in all. Raises RangeExceeded where the engine returns COLIBRI_ERR_RANGE, for the first position that does;
+        Raises ValueError, with nothing changed, for no ids, an id outside the vocabulary, more than max_seq tokens
+        in all, or an encoder without a source. Raises RangeExceeded where the engine returns COLIBRI_ERR_RANGE, for the first position that does;
         after it the model must be rewound to 0.
         """
         if not self._usable:
             raise ValueError("the sequence ended with RangeExceeded; rewind(0) first")
-        if not ids or min(ids) < 0 or max(ids) >= self.config.vocab_size:
-            raise ValueError(f"ids: at least one, each in 0..{self.config.vocab_size - 1}")
+        self._check_ids(ids)
+        if self.config.encoder is not None and self.source_length == 0:
+            raise ValueError("encode a source first")
         if self._position + len(ids) > self.config.max_seq:
             raise ValueError(f"{self._position} + {len(ids)} tokens exceed the context of {self.config.max_seq}")
         try:
@@ -93,9 +125,8 @@ class GoldenModel(Walk):
     def _run(self, ids: Sequence[int], trace: TraceSink | None, last_only: bool, *, head: bool = True) -> Result:
         call = Call(self._position + np.arange(len(ids)), trace)
         x = self.embed(call, np.asarray(ids, dtype=np.int64))
-        for index, layer in enumerate(self.config.layers):
-            call.layer = index
-            x = self.layer(call, layer, x)
+        for call.layer in range(self.config.n_encoder, len(self.config.layers)):
+            x = self.layer(call, self.config.layers[call.layer], x)
         call.layer = None
         if not head:
             return Result(np.zeros((0, self.config.vocab_size), dtype=np.float32), call.experts)

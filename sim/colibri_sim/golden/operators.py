@@ -52,6 +52,14 @@ class Operators:
         self._weights = weights
         self._stored: dict[str, Stored] = {}
         self._cache = KvCache(config, kv)
+        self.source_length = 0
+
+    def span(self, over: str) -> int:
+        """The most positions that attention of a kind may see."""
+        if over == "past":
+            return self.config.max_seq
+        assert self.config.encoder is not None
+        return self.config.encoder.max_source
 
     # --- stored tensors
 

@@ -33,6 +33,8 @@ class RouterOperators(Operators):
             c = self.correct(call.name(f"{name}.correction"), s) if router.correction else s
             ids = self.select(router, c if router.groups is None else self.limit_to_groups(router.groups, c))
             weights = self.expert_weights(router, s, ids)
+        if router.capacity is not None:
+            weights = self.limit_to_capacity(router.capacity, ids, weights)
         self.show(call, TraceName(call.layer, f"{trace}expert_ids", None), ids)
         return ids, self.emit(call, f"{trace}expert_weights", weights)
 
@@ -105,6 +107,11 @@ class RouterOperators(Operators):
         if r.eps:
             d = d + np.float32(r.eps)
         return f.snap(w / np.maximum(d, np.float32(r.floor))[:, None])
+
+    def limit_to_capacity(self, capacity: int, ids: I32Array, weights: F32Array) -> F32Array:
+        """+0.0 for a token whose expert as many tokens of the source before it have chosen."""
+        before = np.array([np.count_nonzero(ids[:t, 0] == e) for t, e in enumerate(ids[:, 0])])
+        return np.where(before[:, None] < capacity, weights, _ZERO)
 
     def sparsemixer(self, router: Router, z: F32Array) -> tuple[I32Array, F32Array]:
         """PhiMoE's picks: each the largest left, weighted by a softmax over those left that are not far below it."""

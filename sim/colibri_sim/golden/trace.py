@@ -32,17 +32,34 @@ class TraceSink(Protocol):
 
 
 def trace_names(config: ModelConfig) -> list[TraceName]:
-    """All tensors of one position, in stage order, layers and slots unrolled."""
+    """All tensors of one position of the sequence, in stage order, layers and slots unrolled."""
     names = [TraceName(None, "embed", None)]
-    for n, layer in enumerate(config.layers):
+    for n, layer in enumerate(config.layers[config.n_encoder :], config.n_encoder):
         names += [TraceName(n, tensor, slot) for tensor, slot in _layer_names(layer)]
     return [*names, TraceName(None, "final_norm", None), TraceName(None, "logits", None)]
+
+
+def source_trace_names(config: ModelConfig) -> list[TraceName]:
+    """All tensors of the encoder, in stage order: in a layer keys and values come first; at the end cross-attention's."""
+    names = [TraceName(None, "embed", None)]
+    for n, layer in enumerate(config.layers[: config.n_encoder]):
+        names += [TraceName(n, tensor, slot) for tensor, slot in _layer_names(layer)]
+    names.append(TraceName(None, "encoder_norm", None))
+    for n, layer in enumerate(config.layers):
+        if isinstance(layer.mixer, Attention) and layer.mixer.over == "encoded":
+            names += [TraceName(n, tensor, None) for tensor in _KEYS]
+    return names
+
+
+_KEYS = ("k", "v", "k_rope")
 
 
 def _layer_names(layer: Layer) -> Iterator[tuple[str, int | None]]:
     for norm in ("attn_norm", "attn_post_norm", "ffn_norm", "ffn_post_norm"):
         if norm == "attn_post_norm":
             yield from ((tensor, None) for tensor in _mixer_names(layer.mixer))
+        if norm == "ffn_norm" and layer.ffn.width == 0:
+            return
         if norm == "ffn_post_norm":
             yield from _ffn_names(layer.ffn)
         if getattr(layer, norm) is not None:
@@ -53,6 +70,9 @@ def _layer_names(layer: Layer) -> Iterator[tuple[str, int | None]]:
 
 def _mixer_names(mixer: Mixer) -> list[str]:
     match mixer:
+        case Attention(over="source" | "encoded"):
+            keys = _KEYS if mixer.over == "source" else ()
+            return [*keys, "q", "q_rope", "attn", *["attn_gate"] * mixer.gate, "attn_out"]
         case Attention():
             routed = ["attn_router", "attn_expert_ids", "attn_expert_weights"] if mixer.router is not None else []
             return [*routed, "q", "k", "v", "q_rope", "k_rope", "attn", *["attn_gate"] * mixer.gate, "attn_out"]
@@ -72,9 +92,34 @@ def _ffn_names(ffn: Ffn) -> Iterator[tuple[str, int | None]]:
         yield from ((tensor, slot) for tensor in ("gate", "up", "act", "down")[not ffn.gated :])
 
 
-def crc32(values: Values) -> int:
-    """CRC-32 (zlib) of the little-endian bytes."""
-    return zlib.crc32(np.ascontiguousarray(values.astype(values.dtype.newbyteorder("<"), copy=False)).tobytes())
+def crc32(values: Values, before: int = 0) -> int:
+    """CRC-32 (zlib) of the little-endian bytes, continued from that of the bytes before."""
+    return zlib.crc32(np.ascontiguousarray(values.astype(values.dtype.newbyteorder("<"), copy=False)).tobytes(), before)
+
+
+class SourceRecorder:
+    """A sink of the encoder's tensors: of each the CRC-32 of all tokens' vectors, one after the other.
+
+    names   what is recorded, in order
+    values  of each the vectors by token, where they are kept
+    """
+
+    def __init__(self, config: ModelConfig, *, keep: bool = False) -> None:
+        self.names = source_trace_names(config)
+        self._crcs = dict.fromkeys(self.names, 0)
+        self._keep = keep
+        self.values: dict[TraceName, list[Values]] = {name: [] for name in self.names}
+
+    def put(self, name: TraceName, position: int, values: Values) -> None:
+        """Record one vector; tokens come in order."""
+        self._crcs[name] = crc32(values, self._crcs[name])
+        if self._keep:
+            self.values[name].append(values.copy())
+
+    @property
+    def crcs(self) -> list[int]:
+        """CRC-32 of each tensor, in the order of `names`."""
+        return [self._crcs[name] for name in self.names]
 
 
 class TraceRecorder:

@@ -29,11 +29,14 @@ class Walk(MixtureOfAttentionOperators, LatentAttentionOperators, ConvolutionOpe
         return self.emit(call, "embed", x, ranged=True)
 
     def layer(self, call: Call, layer: Layer, x: F32Array) -> F32Array:
-        """One decoder layer."""
+        """One layer."""
         n = self.layer_norm(call, "attn_norm", layer.attn_norm, x)
         y = self.emit(call, "attn_out", self.mix(call, layer.mixer, n), ranged=layer.attn_post_norm is not None)
         y = self.layer_norm(call, "attn_post_norm", layer.attn_post_norm, y)
         x = self.emit(call, "attn_residual", self.residual(x, y, layer.residual), ranged=True)
+        if layer.ffn.width == 0:
+            call.experts.append(np.zeros((len(n), 0), dtype=np.int32))
+            return x
         n = self.layer_norm(call, "ffn_norm", layer.ffn_norm, x)
         y = self.ffn(call, layer.ffn, n)
         if layer.ffn_post_norm is not None:
@@ -62,6 +65,10 @@ class Walk(MixtureOfAttentionOperators, LatentAttentionOperators, ConvolutionOpe
         """``snap(x + y)``, with a factor ``snap(fma(y, factor, x))``."""
         with np.errstate(all="ignore"):
             return f.snap(x + y if factor == 1.0 else fma(y, np.float32(factor), x))
+
+    def encoder_norm(self, call: Call, norm: Norm, x: F32Array) -> F32Array:
+        """The encoder's output."""
+        return self.emit(call, "encoder_norm", self.norm(x, "encoder_norm", norm), ranged=True)
 
     def final_norm(self, call: Call, x: F32Array) -> F32Array:
         """The norm before the head."""

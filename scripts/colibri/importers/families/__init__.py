@@ -27,6 +27,7 @@ from colibri.importers.families import (
     phimoe,
     qwen2,
     qwen_moe,
+    switch,
 )
 from colibri.importers.families.family import Family
 from colibri.importers.strict_json import Json
@@ -39,7 +40,7 @@ FAMILIES: dict[str, Family] = {
         *(mixtral.FAMILY, qwen_moe.QWEN2_MOE, qwen_moe.QWEN3_MOE, olmoe.OLMOE, olmoe.FLEX_OLMO),
         *(deepseek.V1, deepseek.V2, deepseek.V3, granite.PLAIN, granite.SHARED, phimoe.FAMILY, gpt_oss.FAMILY),
         *(llama4.FAMILY, lfm2.FAMILY, ernie.FAMILY, glm4.FAMILY, minimax.FAMILY, afmoe.FAMILY, hunyuan.FAMILY),
-        *(dbrx.FAMILY, jetmoe.FAMILY, llama_moe.FAMILY),
+        *(dbrx.FAMILY, jetmoe.FAMILY, llama_moe.FAMILY, switch.FAMILY),
     )
 }
 
