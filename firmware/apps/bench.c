@@ -13,6 +13,9 @@ void colibri_bench_end(void);
 const colibri_app_kind_t colibri_app_kind = {'B', 0};
 
 static int32_t ids[COLIBRI_MAX_SEQ];
+#if COLIBRI_HAS_ENCODER
+static int32_t source_ids[COLIBRI_MAX_SOURCE];
+#endif
 
 static const char *const stage_names[COLIBRI_N_STAGES] = {
     [COLIBRI_STAGE_EMBED] = "embed",
@@ -111,16 +114,28 @@ static colibri_status write_walk(const colibri_model_t *model)
         status = colibri_step(model, &colibri_app_state, ids, 1, colibri_app_logits.values, 0);
         write_stage(stage, layer);
     }
-    return status == COLIBRI_OK ? colibri_state_init(&colibri_app_state, model) : status;
+    return status == COLIBRI_OK ? colibri_rewind(&colibri_app_state, 0) : status;
 }
 
 colibri_status colibri_app_answer(const colibri_model_t *model, colibri_request_t *request)
 {
+#if COLIBRI_HAS_ENCODER
+    int32_t n_source = colibri_app_read_source(request, source_ids);
+    if (n_source < 0) {
+        return n_source;
+    }
+#endif
     int32_t n_ids = colibri_app_read_ids(request, ids, COLIBRI_MAX_SEQ);
     if (n_ids < 0) {
         return n_ids;
     }
-    colibri_status status = write_walk(model);
+    colibri_status status = COLIBRI_OK;
+#if COLIBRI_HAS_ENCODER
+    status = colibri_encode(model, &colibri_app_state, source_ids, n_source, NULL);
+#endif
+    if (status == COLIBRI_OK) {
+        status = write_walk(model);
+    }
     for (int32_t i = 0; i < n_ids && status == COLIBRI_OK; i++) {
         uint64_t count = 0;
         colibri_bench_begin();

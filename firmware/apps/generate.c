@@ -36,6 +36,16 @@ static colibri_status read_prompt(const colibri_model_t *model, colibri_request_
     return COLIBRI_OK;
 }
 
+#if COLIBRI_HAS_ENCODER
+/* A whole request is read, and its checksum compared, before the first result is sent; the encoder has none to send. */
+static colibri_status encode_source(const colibri_model_t *model, colibri_request_t *request)
+{
+    static int32_t source_ids[COLIBRI_MAX_SOURCE];
+    int32_t n_source = colibri_app_read_source(request, source_ids);
+    return n_source < 0 ? n_source : colibri_encode(model, &colibri_app_state, source_ids, n_source, NULL);
+}
+#endif
+
 static int is_end(const int32_t *eos, int32_t id)
 {
     return id == eos[0] || id == eos[1] || id == eos[2] || id == eos[3];
@@ -65,6 +75,11 @@ colibri_status colibri_app_answer(const colibri_model_t *model, colibri_request_
     for (uint32_t i = 0; i < 4; i++) {
         eos[i] = (int32_t)colibri_request_read_u32(request);
     }
+#if COLIBRI_HAS_ENCODER
+    if (status == COLIBRI_OK) {
+        status = encode_source(model, request);
+    }
+#endif
     if (status == COLIBRI_OK) {
         status = read_prompt(model, request, &id);
     }

@@ -11,27 +11,35 @@ const colibri_app_kind_t colibri_app_kind = {'V', 0};
 
 #define FLAG_DUMP 1u
 #define NO_LAYER 0xffffffffu
+#define SOURCE 0xffffffffu /* in the place of a position */
 
 /* Tensors of a position, as DESIGN.md 4 lists them; the packer counted them. */
 #define TRACE_TENSORS COLIBRI_TRACE_TENSORS
 
 static int32_t ids[COLIBRI_MAX_SEQ];
+#if COLIBRI_HAS_ENCODER
+static int32_t source_ids[COLIBRI_MAX_SOURCE];
+#endif
 
 static struct {
-    uint32_t crcs[TRACE_TENSORS];
+    uint32_t crcs[COLIBRI_MAX(TRACE_TENSORS, COLIBRI_SOURCE_TRACE_TENSORS)];
     uint32_t n_tensors;
+    uint32_t max_tensors;
     uint32_t position;
+    uint32_t pass;
     uint32_t dump;
 } trace;
 
 static void note(uint32_t layer, const void *elements, uint32_t n_elems)
 {
     uint32_t n_bytes = n_elems * 4u; /* all of them are float or int32 */
-    if (trace.n_tensors >= TRACE_TENSORS) {
+    if (trace.n_tensors >= trace.max_tensors) {
         trace.n_tensors++; /* shown by answer() as the engine's or this file's mistake */
         return;
     }
-    trace.crcs[trace.n_tensors] = ~colibri_crc32_update(COLIBRI_CRC32_INIT, elements, n_bytes);
+    /* Of the source, a tensor's CRC goes on from token to token. */
+    const uint32_t before = trace.pass == COLIBRI_PASS_STEP ? COLIBRI_CRC32_INIT : ~trace.crcs[trace.n_tensors];
+    trace.crcs[trace.n_tensors] = ~colibri_crc32_update(before, elements, n_bytes);
     if (trace.dump) {
         uint32_t crc = colibri_frame_begin('D', 12u + n_bytes);
         crc = colibri_frame_write_u32(crc, trace.position);
@@ -93,6 +101,13 @@ static void note_mixer(uint32_t stage, uint32_t layer, uint32_t kind, uint32_t s
     case COLIBRI_STAGE_K: note(layer, k, n_k); break;
     case COLIBRI_STAGE_ATTENTION: note(layer, q, COLIBRI_KIND_N_HEADS(kind) * COLIBRI_KIND_VALUE_DIM(kind)); break;
     case COLIBRI_STAGE_ROPE:
+#if COLIBRI_HAS_ENCODER
+        if (COLIBRI_KIND_OVER(kind) != COLIBRI_OVER_PAST) { /* queries and keys in passes of their own */
+            const uint32_t is_query = trace.pass == COLIBRI_PASS_STEP || trace.pass == COLIBRI_PASS_REST;
+            note(layer, is_query ? q : k, is_query ? n_q : n_k);
+            break;
+        }
+#endif
 #if COLIBRI_HAS_LATENT
         if (is_latent) { /* shown once K_UP has completed the queries */
             break;
@@ -181,12 +196,65 @@ static uint32_t width_of_block(void)
     return COLIBRI_SHAPE_WIDTH(colibri_shape_of(s, colibri_block_of(s)));
 }
 
+static void write_crcs(uint32_t position)
+{
+    const uint32_t n_tensors = trace.max_tensors;
+    uint32_t crc = colibri_frame_begin('T', 8u + 4u * n_tensors);
+    crc = colibri_frame_write_u32(crc, position);
+    crc = colibri_frame_write_u32(crc, n_tensors);
+    colibri_frame_end(colibri_frame_write(crc, trace.crcs, 4u * n_tensors));
+}
+
+#if COLIBRI_HAS_ENCODER
+/* The encoder, stage by stage: of each tensor one CRC of all tokens. A pass repeats its tensors for every token. */
+static colibri_status trace_source(const colibri_model_t *model, int32_t n_source)
+{
+    const colibri_state_header_t *header = &colibri_app_state.header;
+    colibri_status status = COLIBRI_MORE;
+    uint32_t first = 0; /* tensor of the present pass */
+    trace.n_tensors = 0;
+    trace.max_tensors = COLIBRI_SOURCE_TRACE_TENSORS;
+    trace.pass = COLIBRI_PASS_KEYS;
+    trace.position = 0;
+    for (uint32_t i = 0; i < COLIBRI_SOURCE_TRACE_TENSORS; i++) {
+        trace.crcs[i] = 0;
+    }
+    while (status == COLIBRI_MORE) {
+        uint32_t stage = header->pass == COLIBRI_PASS_STEP ? (uint32_t)COLIBRI_STAGE_EMBED : header->stage;
+        uint32_t layer = header->layer;
+        uint32_t slot = header->slot;
+        uint32_t width = width_of_block();
+        if (header->pass != COLIBRI_PASS_STEP && header->pass != trace.pass) {
+            trace.pass = header->pass;
+            first = trace.n_tensors;
+        } else if (header->done != trace.position) {
+            trace.n_tensors = first;
+        }
+        trace.position = header->done;
+        status = colibri_encode_step(model, &colibri_app_state, source_ids, n_source, 0);
+        /* The norm before queries is that before keys. */
+        if (status >= 0 && !(trace.pass == COLIBRI_PASS_REST && stage == COLIBRI_STAGE_ATTN_NORM)) {
+            note_stage(stage, layer, slot, width);
+        }
+    }
+    if (status == COLIBRI_OK && trace.n_tensors != COLIBRI_SOURCE_TRACE_TENSORS) {
+        return COLIBRI_APP_ERR_TRACE;
+    }
+    if (status == COLIBRI_OK) {
+        write_crcs(SOURCE);
+    }
+    return status;
+}
+#endif
+
 /* One token, stage by stage. */
 static colibri_status trace_token(const colibri_model_t *model, const int32_t *id)
 {
     const colibri_state_header_t *header = &colibri_app_state.header;
     colibri_status status = COLIBRI_MORE;
     trace.n_tensors = 0;
+    trace.max_tensors = TRACE_TENSORS;
+    trace.pass = COLIBRI_PASS_STEP;
     trace.position = header->position;
     while (status == COLIBRI_MORE) {
         uint32_t stage = header->seq_len == 0 ? (uint32_t)COLIBRI_STAGE_EMBED : header->stage;
@@ -204,10 +272,22 @@ static colibri_status trace_token(const colibri_model_t *model, const int32_t *i
 colibri_status colibri_app_answer(const colibri_model_t *model, colibri_request_t *request)
 {
     trace.dump = colibri_request_read_u32(request) & FLAG_DUMP;
+#if COLIBRI_HAS_ENCODER
+    int32_t n_source = colibri_app_read_source(request, source_ids);
+    if (n_source < 0) {
+        return n_source;
+    }
+#endif
     int32_t n_ids = colibri_app_read_ids(request, ids, COLIBRI_MAX_SEQ);
     if (n_ids < 0) {
         return n_ids;
     }
+#if COLIBRI_HAS_ENCODER
+    colibri_status encoded = trace_source(model, n_source);
+    if (encoded != COLIBRI_OK) {
+        return encoded;
+    }
+#endif
     for (int32_t i = 0; i < n_ids; i++) {
         colibri_status status = trace_token(model, ids + i);
         if (status != COLIBRI_OK) {
@@ -216,13 +296,15 @@ colibri_status colibri_app_answer(const colibri_model_t *model, colibri_request_
         if (trace.n_tensors != TRACE_TENSORS) {
             return COLIBRI_APP_ERR_TRACE;
         }
-        uint32_t crc = colibri_frame_begin('T', 8u + 4u * TRACE_TENSORS);
-        crc = colibri_frame_write_u32(crc, trace.position);
-        crc = colibri_frame_write_u32(crc, TRACE_TENSORS);
-        colibri_frame_end(colibri_frame_write(crc, trace.crcs, sizeof trace.crcs));
+        write_crcs(trace.position);
         colibri_app_write_logits('L', &trace.position);
     }
     colibri_status status = colibri_state_init(&colibri_app_state, model);
+#if COLIBRI_HAS_ENCODER
+    if (status == COLIBRI_OK) {
+        status = colibri_encode(model, &colibri_app_state, source_ids, n_source, NULL);
+    }
+#endif
     if (status == COLIBRI_OK) {
         status = colibri_forward(model, &colibri_app_state, ids, n_ids, colibri_app_logits.values, NULL);
     }

@@ -25,6 +25,21 @@ uint32_t colibri_attention_begin(uint32_t kind, uint32_t position)
     return chunk != 0 ? position - remainder_of(position, chunk) : 0u;
 }
 
+#if COLIBRI_HAS_RELATIVE_BIAS
+/* Of one head, from position 0 on: a table rises with the distance, which begins at 1 - span. */
+static const float *relative_bias(const colibri_call_t *call, uint32_t kind, uint32_t head)
+{
+    const float *biases = colibri_floats_at(call->model->image + COLIBRI_KIND_RELATIVE_BIAS_AT(kind));
+    uint32_t span = COLIBRI_MAX_SEQ;
+#if COLIBRI_HAS_ENCODER
+    if (COLIBRI_KIND_OVER(kind) == COLIBRI_OVER_SOURCE) {
+        span = COLIBRI_MAX_SOURCE;
+    }
+#endif
+    return biases + (size_t)head * COLIBRI_KIND_RELATIVE_BIAS_STRIDE(kind) + (span - 1 - colibri_token(call->state));
+}
+#endif
+
 static void attend(const colibri_call_t *call, uint32_t head, uint32_t kv_head)
 {
     colibri_state_t *state = call->state;
@@ -36,6 +51,11 @@ static void attend(const colibri_call_t *call, uint32_t head, uint32_t kv_head)
     uint32_t n_scores = keys.n_rows;
 
     colibri_kernels.scores(z, state->q + head * COLIBRI_KIND_HEAD_DIM(kind), &keys);
+#if COLIBRI_HAS_RELATIVE_BIAS
+    if (COLIBRI_KIND_RELATIVE_BIAS_AT(kind) != 0) {
+        colibri_kernels.add(z, relative_bias(call, kind, head), n_scores);
+    }
+#endif
 #if COLIBRI_HAS_SINKS
     if (COLIBRI_KIND_ATTN_SINKS_AT(kind) != 0) { /* one score more, which no value belongs to */
         z[n_scores++] = colibri_floats_at(colibri_layer_bytes(call) + COLIBRI_KIND_ATTN_SINKS_AT(kind))[head];

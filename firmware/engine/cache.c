@@ -41,7 +41,7 @@ static void store(colibri_kv_element_t *to, float *scales, const float *x, uint3
 void colibri_cache_append(colibri_state_t *state, uint32_t kind, const float *k, const float *v)
 {
     const uint32_t layer = state->header.layer;
-    const size_t position = state->header.position;
+    const size_t position = colibri_token(state);
     const uint32_t n_heads = COLIBRI_KIND_N_KV_HEADS(kind);
     const uint32_t head_dim = COLIBRI_KIND_HEAD_DIM(kind);
     const size_t at = position * n_heads * head_dim;
@@ -57,7 +57,7 @@ void colibri_cache_append(colibri_state_t *state, uint32_t kind, const float *k,
 #endif
 }
 
-/* Of one KV head, from position `begin` to the present one. */
+/* Of one KV head, from position `begin` to the last that is seen. */
 static colibri_kv_rows_t rows(const colibri_state_t *state, uint32_t kind, const colibri_kv_element_t *cache, const float *scales,
                               uint32_t kv_head, uint32_t begin)
 {
@@ -66,7 +66,7 @@ static colibri_kv_rows_t rows(const colibri_state_t *state, uint32_t kind, const
     colibri_kv_rows_t found = {
         .values = cache + ((size_t)begin * n_heads + kv_head) * head_dim,
         .scales = NULL,
-        .n_rows = state->header.position + 1 - begin,
+        .n_rows = colibri_seen_end(state, kind) - begin,
         .n_cols = head_dim,
         .stride = n_heads * head_dim,
         .scale_stride = n_heads,

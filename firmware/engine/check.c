@@ -41,13 +41,32 @@ static uint32_t indices_hold(const colibri_state_t *state)
     if (h->position > COLIBRI_MAX_SEQ) {
         return 0;
     }
+#if COLIBRI_HAS_ENCODER
+    if (!colibri_encode_holds(state)) {
+        return 0;
+    }
+    const uint32_t room = h->pass == COLIBRI_PASS_STEP ? COLIBRI_MAX_SEQ - h->position : COLIBRI_MAX_SOURCE - h->done;
+#else
+    const uint32_t room = COLIBRI_MAX_SEQ - h->position;
+#endif
     if (h->seq_len == 0) {
         return (h->done | h->stage | h->layer | h->slot | h->unit) == 0;
     }
-    if (h->done >= h->seq_len || h->seq_len - h->done > COLIBRI_MAX_SEQ - h->position || h->logits > 1 ||
+    if (h->done >= h->seq_len || h->seq_len - h->done > room || h->logits > 1 ||
         h->stage >= COLIBRI_N_STAGES || h->layer >= COLIBRI_N_LAYERS || h->slot >= colibri_stage_slots(state)) {
         return 0;
     }
+#if COLIBRI_HAS_NO_FFN
+    if (h->stage > COLIBRI_STAGE_ATTN_RESIDUAL && h->stage < COLIBRI_STAGE_FINAL_NORM &&
+        COLIBRI_KIND_N_SLOTS(colibri_kind_of(state)) == 0) {
+        return 0;
+    }
+#endif
+#if COLIBRI_HAS_ENCODER
+    if (h->pass != COLIBRI_PASS_STEP) {
+        return expert_holds(state) && h->unit < colibri_stage_size(state).n_units;
+    }
+#endif
     if (h->stage >= COLIBRI_STAGE_FINAL_NORM && (h->logits == 0 || h->done + 1 != h->seq_len)) {
         return 0;
     }
@@ -94,10 +113,21 @@ colibri_status colibri_check_call(const colibri_call_t *call, int32_t seq_len, u
         return COLIBRI_ERR_SEQ_LEN;
     }
     const colibri_state_header_t *h = &call->state->header;
+#if COLIBRI_HAS_ENCODER
+    if (h->seq_len != 0 && (h->pass != COLIBRI_PASS_STEP) != call->encodes) {
+        return COLIBRI_ERR_PENDING;
+    }
+    if (!call->encodes && h->source_len == 0) {
+        return COLIBRI_ERR_NO_SOURCE;
+    }
+    const uint32_t room = call->encodes ? COLIBRI_MAX_SOURCE : COLIBRI_MAX_SEQ - h->position;
+#else
+    const uint32_t room = COLIBRI_MAX_SEQ - h->position;
+#endif
     if (h->seq_len != 0 && (h->seq_len != (uint32_t)seq_len || h->logits != (uint32_t)(call->logits != NULL))) {
         return COLIBRI_ERR_PENDING;
     }
-    if (h->seq_len == 0 && (uint32_t)seq_len > COLIBRI_MAX_SEQ - h->position) {
+    if (h->seq_len == 0 && (uint32_t)seq_len > room) {
         return COLIBRI_ERR_CONTEXT_FULL;
     }
     uint32_t hash = 2166136261u; /* FNV-1a, a word at a time */

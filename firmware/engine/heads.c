@@ -68,6 +68,18 @@ static float temperature(const colibri_call_t *call, uint32_t kind)
 }
 #endif
 
+#if COLIBRI_HAS_ENCODER
+static colibri_status append(colibri_state_t *state, uint32_t kind, const float *k, const float *v)
+{
+    const uint32_t n_kv = COLIBRI_KIND_N_KV_HEADS(kind) * COLIBRI_KIND_HEAD_DIM(kind);
+    if (colibri_check_cached(k, n_kv) != COLIBRI_OK || colibri_check_cached(v, n_kv) != COLIBRI_OK) {
+        return COLIBRI_ERR_RANGE;
+    }
+    colibri_cache_append(state, kind, k, v);
+    return COLIBRI_OK;
+}
+#endif
+
 colibri_status colibri_place_heads(const colibri_call_t *call)
 {
     colibri_state_t *state = call->state;
@@ -79,6 +91,15 @@ colibri_status colibri_place_heads(const colibri_call_t *call)
     float *k = state->scratch + COLIBRI_SCRATCH_K;
     float *v = state->scratch + COLIBRI_SCRATCH_V;
 
+#if COLIBRI_HAS_ENCODER
+    if (colibri_only_keys(state)) {
+        return append(state, kind, k, v);
+    }
+    if (COLIBRI_KIND_OVER(kind) != COLIBRI_OVER_PAST) {
+        colibri_kernels.scale(q, COLIBRI_KIND_SCALE(kind), n_q);
+        return colibri_check_range(q, n_q);
+    }
+#endif
 #if COLIBRI_HAS_QK_NORM
     if (norm_queries_and_keys(call, COLIBRI_QK_VECTOR) != COLIBRI_OK) {
         return COLIBRI_ERR_RANGE;

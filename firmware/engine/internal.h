@@ -26,6 +26,9 @@ typedef struct colibri_call {
     colibri_state_t *state;
     const int32_t *input_ids;
     float *logits;
+#if COLIBRI_HAS_ENCODER
+    uint32_t encodes; /* 1: input_ids are a source */
+#endif
 } colibri_call_t;
 
 static inline const float *colibri_floats_at(const uint8_t *bytes)
@@ -44,6 +47,37 @@ static inline const uint8_t *colibri_layer_bytes(const colibri_call_t *call)
 {
     return call->model->image + COLIBRI_LAYER_AT(call->state->header.layer);
 }
+
+/* The index of the present token, in the sequence or in the source. */
+static inline uint32_t colibri_token(const colibri_state_t *state)
+{
+#if COLIBRI_HAS_ENCODER
+    if (state->header.pass != COLIBRI_PASS_STEP) {
+        return state->header.done;
+    }
+#endif
+    return state->header.position;
+}
+
+/* The end of the positions that attention of the present layer sees. */
+static inline uint32_t colibri_seen_end(const colibri_state_t *state, uint32_t kind)
+{
+    (void)kind;
+#if COLIBRI_HAS_ENCODER
+    if (COLIBRI_KIND_OVER(kind) != COLIBRI_OVER_PAST) {
+        return COLIBRI_KIND_OVER(kind) == COLIBRI_OVER_SOURCE ? state->header.seq_len : state->header.source_len;
+    }
+#endif
+    return state->header.position + 1;
+}
+
+#if COLIBRI_HAS_ENCODER
+/* Whether the present pass computes keys and values, and nothing else of a mixer. */
+static inline uint32_t colibri_only_keys(const colibri_state_t *state)
+{
+    return state->header.pass == COLIBRI_PASS_KEYS || state->header.pass == COLIBRI_PASS_CROSS;
+}
+#endif
 
 /* n elements, then zeros to a multiple of 8: what multiplies a matrix. */
 static inline void colibri_copy_padded(float *to, const float *from, uint32_t n)
@@ -160,6 +194,10 @@ void colibri_limit_groups(float *choice, uint32_t router, float *of_groups);
 /* The scores of the chosen to weights, in place. */
 void colibri_weigh(float *weights, uint32_t router);
 #endif
+#if COLIBRI_HAS_CAPACITY
+/* Count the present token for its expert; its weight becomes +0.0 where that has as many already as it takes. */
+void colibri_limit_to_capacity(colibri_state_t *state, uint32_t router);
+#endif
 #if COLIBRI_HAS_SPARSEMIXER
 void colibri_sparsemixer(int32_t *ids, float *weights, const float *logits, uint32_t router);
 #endif
@@ -193,6 +231,20 @@ colibri_status colibri_check_model(const colibri_model_t *model);
 colibri_status colibri_check_state(const colibri_state_t *state);
 /* Writes *ids_hash only. */
 colibri_status colibri_check_call(const colibri_call_t *call, int32_t seq_len, uint32_t *ids_hash);
+
+#if COLIBRI_HAS_ENCODER
+/* The residual stream of the present token: from `source` to x, and back. */
+void colibri_encode_load(colibri_state_t *state);
+void colibri_encode_store(colibri_state_t *state);
+/* The first stage of a source. */
+void colibri_encode_begin(colibri_state_t *state);
+/* Whether the present stage is the last of a token in its pass. */
+uint32_t colibri_encode_ends(const colibri_state_t *state);
+/* To the next token of the pass, or the next pass; 1 where the source is encoded. */
+uint32_t colibri_encode_next(colibri_state_t *state);
+/* Whether pass, layer and stage of a pending call go together. */
+uint32_t colibri_encode_holds(const colibri_state_t *state);
+#endif
 
 /* What the present stage consists of; no units where the layer does not have it. */
 typedef struct colibri_stage_size {

@@ -25,12 +25,29 @@ static colibri_stage_size_t of_vector(uint32_t n_macs)
 }
 
 #if COLIBRI_HAS_ATTENTION || COLIBRI_HAS_LATENT
-static colibri_stage_size_t of_heads(uint32_t kind, uint32_t position)
+static colibri_stage_size_t of_heads(const colibri_state_t *state, uint32_t kind)
 {
-    const uint32_t n_positions = position + 1 - colibri_attention_begin(kind, position);
+    const uint32_t n_positions = colibri_seen_end(state, kind) - colibri_attention_begin(kind, state->header.position);
     colibri_stage_size_t size = {COLIBRI_KIND_N_HEADS(kind),
                                  (COLIBRI_KIND_HEAD_DIM(kind) + COLIBRI_KIND_VALUE_DIM(kind)) * n_positions};
     return size;
+}
+#endif
+
+#if COLIBRI_HAS_ENCODER
+/* Whether a stage of the mixer belongs to the present pass: keys and values of a source have passes of their own. */
+static uint32_t in_pass(const colibri_state_t *state, uint32_t kind)
+{
+    (void)kind;
+    switch (state->header.stage) {
+    case COLIBRI_STAGE_Q:
+        return !colibri_only_keys(state);
+    case COLIBRI_STAGE_K:
+    case COLIBRI_STAGE_V:
+        return colibri_only_keys(state) || COLIBRI_KIND_OVER(kind) == COLIBRI_OVER_PAST;
+    default:
+        return 1;
+    }
 }
 #endif
 
@@ -39,6 +56,11 @@ static colibri_stage_size_t of_mixer(const colibri_state_t *state, uint32_t kind
 {
     const uint32_t mixer = COLIBRI_KIND_MIXER(kind);
     (void)mixer;
+#if COLIBRI_HAS_ENCODER
+    if (!in_pass(state, kind)) {
+        return nothing;
+    }
+#endif
     switch (state->header.stage) {
 #if COLIBRI_HAS_MIXTURE
 #if COLIBRI_HAS_ROUTER_HIDDEN
@@ -62,7 +84,7 @@ static colibri_stage_size_t of_mixer(const colibri_state_t *state, uint32_t kind
                    ? of_vector((COLIBRI_KIND_N_HEADS(kind) + COLIBRI_KIND_N_KV_HEADS(kind)) * COLIBRI_KIND_HEAD_DIM(kind))
                    : nothing;
     case COLIBRI_STAGE_ATTENTION:
-        return of_heads(kind, state->header.position);
+        return of_heads(state, kind);
 #endif
 #if COLIBRI_HAS_ATTENTION
     case COLIBRI_STAGE_V:

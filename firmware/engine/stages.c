@@ -75,6 +75,9 @@ static void route(colibri_state_t *state, const colibri_gate_t *gate, uint32_t b
     colibri_router_logits(state, gate, begin, end);
     if (last) {
         colibri_route(state->expert_ids, state->expert_weights, state->router, gate, state->scratch);
+#if COLIBRI_HAS_CAPACITY
+        colibri_limit_to_capacity(state, gate->router);
+#endif
     }
 }
 #endif
@@ -148,6 +151,9 @@ static colibri_status run_mixer(const colibri_call_t *call, uint32_t begin, uint
         float *out = scratch + COLIBRI_SCRATCH_K;
         const colibri_projection_t k = PROJECTION(layer, KIND, ATTN_K, kind);
         uint32_t fresh = 0;
+#if COLIBRI_HAS_ENCODER
+        fresh = colibri_only_keys(state);
+#endif
 #if COLIBRI_HAS_LATENT
         if (COLIBRI_KIND_MIXER(kind) == COLIBRI_MIXER_LATENT) {
             out = scratch + COLIBRI_SCRATCH_LATENT;
@@ -318,8 +324,18 @@ colibri_status colibri_stage_run(const colibri_call_t *call, uint32_t begin, uin
     case COLIBRI_STAGE_EMBED:
         colibri_rope_prepare(call->model, state);
         colibri_embed(call->model, state, call->input_ids[state->header.done]);
+#if COLIBRI_HAS_ENCODER
+        if (state->header.pass != COLIBRI_PASS_STEP) {
+            colibri_encode_store(state);
+        }
+#endif
         return colibri_check_range(state->x, COLIBRI_HIDDEN_SIZE);
     case COLIBRI_STAGE_ATTN_NORM:
+#if COLIBRI_HAS_ENCODER
+        if (state->header.pass != COLIBRI_PASS_STEP) {
+            colibri_encode_load(state);
+        }
+#endif
         return pre_norm(state, COLIBRI_KIND_ATTN_NORM(kind), layer + COLIBRI_KIND_ATTN_NORM_AT(kind));
     case COLIBRI_STAGE_O:
         run_output_projection(call, begin, end, last);
@@ -361,6 +377,12 @@ colibri_status colibri_stage_run(const colibri_call_t *call, uint32_t begin, uin
     case COLIBRI_STAGE_FFN_RESIDUAL:
         return residual(state, ffn_output(state));
     case COLIBRI_STAGE_FINAL_NORM:
+#if COLIBRI_HAS_ENCODER
+        if (state->header.pass != COLIBRI_PASS_STEP) {
+            colibri_encode_load(state);
+            return pre_norm(state, COLIBRI_ENCODER_NORM + 1, call->model->image + (size_t)COLIBRI_ENCODER_NORM_AT);
+        }
+#endif
         return pre_norm(state, 1, call->model->image + (size_t)COLIBRI_FINAL_NORM_AT);
     case COLIBRI_STAGE_HEAD:
         return run_head(call, begin, end, last);

@@ -34,8 +34,14 @@ colibri_status colibri_rewind(colibri_state_t *state, int32_t position)
         return COLIBRI_ERR_POSITION;
     }
     uint32_t magic = state->header.magic;
+#if COLIBRI_HAS_ENCODER
+    uint32_t source_len = state->header.source_len;
+#endif
     memset(&state->header, 0, sizeof(state->header));
     state->header.magic = magic;
+#if COLIBRI_HAS_ENCODER
+    state->header.source_len = source_len;
+#endif
     state->header.position = (uint32_t)position;
     return COLIBRI_OK;
 }

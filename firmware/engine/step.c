@@ -28,7 +28,26 @@ static uint32_t advance(colibri_state_t *state)
 {
     colibri_state_header_t *h = &state->header;
     h->unit = 0;
+#if COLIBRI_HAS_ENCODER
+    if (h->pass != COLIBRI_PASS_STEP && colibri_encode_ends(state)) {
+        return colibri_encode_next(state);
+    }
+#endif
     switch (h->stage) {
+#if COLIBRI_HAS_ENCODER
+    case COLIBRI_STAGE_EMBED:
+        h->layer = h->pass == COLIBRI_PASS_STEP ? COLIBRI_N_ENCODER_LAYERS : 0;
+        h->stage++;
+        break;
+#endif
+#if COLIBRI_HAS_NO_FFN
+    case COLIBRI_STAGE_ATTN_RESIDUAL:
+        if (COLIBRI_KIND_N_SLOTS(colibri_kind_of(state)) == 0) {
+            return advance_layer(h);
+        }
+        h->stage++;
+        break;
+#endif
 #if COLIBRI_HAS_MIXTURE
     case COLIBRI_STAGE_Q: /* one slot after the other */
     case COLIBRI_STAGE_O:
@@ -111,10 +130,25 @@ static COLIBRI_NOINLINE colibri_status run_slice(const colibri_call_t *call, uin
     return COLIBRI_MORE;
 }
 
+/* Of a call that was checked. */
+static colibri_status run(const colibri_call_t *call, uint32_t max_macs)
+{
+    colibri_fp_control_t control = colibri_fp_enter();
+    colibri_status status = run_slice(call, max_macs);
+    colibri_fp_leave(control);
+    if (status < 0) {
+        call->state->header.status = (uint32_t)status;
+        if (call->logits != NULL) {
+            memset(call->logits, 0, COLIBRI_VOCAB_SIZE * sizeof(float));
+        }
+    }
+    return status;
+}
+
 colibri_status colibri_step(const colibri_model_t *model, colibri_state_t *state, const int32_t *input_ids, int32_t seq_len,
                             float *logits, uint32_t max_macs)
 {
-    colibri_call_t call = {model, state, input_ids, logits};
+    colibri_call_t call = {.model = model, .state = state, .input_ids = input_ids, .logits = logits};
     uint32_t ids_hash;
     colibri_status status = colibri_check_call(&call, seq_len, &ids_hash);
     if (status != COLIBRI_OK) {
@@ -123,15 +157,24 @@ colibri_status colibri_step(const colibri_model_t *model, colibri_state_t *state
     state->header.seq_len = (uint32_t)seq_len;
     state->header.logits = logits != NULL;
     state->header.ids_hash = ids_hash;
-
-    colibri_fp_control_t control = colibri_fp_enter();
-    status = run_slice(&call, max_macs);
-    colibri_fp_leave(control);
-    if (status < 0) {
-        state->header.status = (uint32_t)status;
-        if (logits != NULL) {
-            memset(logits, 0, COLIBRI_VOCAB_SIZE * sizeof(float));
-        }
-    }
-    return status;
+    return run(&call, max_macs);
 }
+
+#if COLIBRI_HAS_ENCODER
+colibri_status colibri_encode_step(const colibri_model_t *model, colibri_state_t *state, const int32_t *source_ids,
+                                   int32_t n_source, uint32_t max_macs)
+{
+    colibri_call_t call = {.model = model, .state = state, .input_ids = source_ids, .encodes = 1};
+    uint32_t ids_hash;
+    colibri_status status = colibri_check_call(&call, n_source, &ids_hash);
+    if (status != COLIBRI_OK) {
+        return status;
+    }
+    if (state->header.seq_len == 0) {
+        colibri_encode_begin(state);
+    }
+    state->header.seq_len = (uint32_t)n_source;
+    state->header.ids_hash = ids_hash;
+    return run(&call, max_macs);
+}
+#endif

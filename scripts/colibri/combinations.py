@@ -65,9 +65,9 @@ def _encoder(config: ModelConfig) -> Iterator[str]:
         router = layer.ffn.router
         if router is not None and router.capacity is not None and not inside:
             yield f"layer {n}: router: a capacity where tokens come one by one"
-        if isinstance(a := layer.mixer, Attention) and a.relative_bias is not None:
-            if config.relative_biases[over] != (a.relative_bias, a.n_heads):
-                yield f"layer {n}: relative_bias differs from that of another layer over the same"
+        bias = layer.mixer.relative_bias if isinstance(layer.mixer, Attention) else None
+        if bias is not None and config.relative_biases[over] != (bias, getattr(layer.mixer, "n_heads", 0)):
+            yield f"layer {n}: relative_bias differs from that of another layer over the same"
 
 
 def _layer(layer: Layer) -> Iterator[str]:
@@ -116,8 +116,8 @@ def _attention(a: Attention) -> Iterator[str]:
     for axis in ("qkv_bias", "clip", "qk_norm", "sinks", "gate"):
         if getattr(a, axis):
             yield f"mixture of attention together with {axis}"
-    if a.router.side == "input":
-        yield "mixture of attention with weights on the input"
+    if a.router.side == "input" or a.router.capacity is not None:
+        yield "mixture of attention with weights on the input or a capacity"
     yield from _router(a.router)
 
 

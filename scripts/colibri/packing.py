@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def write_folder(
     with (folder / IMAGE).open("w+b") as file:
         written = write_image(
             file,
-            model,
+            replace(model, config=plan.config),
             policy,
             plan.layout,
             selftest=selftest,
@@ -142,6 +143,7 @@ def settings_json(plan: Plan, board: Board, settings: Settings) -> dict[str, Any
         "quant": plan.quant,
         "kv": settings.kv,
         "max_seq": plan.config.max_seq,
+        "max_source": plan.config.encoder.max_source if plan.config.encoder else None,
         "weights_address": plan.weights_address,
         "expert_align": settings.expert_align_bytes(board),
         "kernels": settings.kernel_set(board),

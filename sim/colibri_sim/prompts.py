@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,27 +30,50 @@ _SEED = 20260101
 
 
 def builtin_prompts(config: ModelConfig, tokenizer: Tokenizer | None) -> list[Prompt]:
-    """Four prompts of up to 32 positions; without a tokenizer, ids drawn from a fixed seed."""
+    """Four prompts of up to 32 positions; without a tokenizer, ids drawn from a fixed seed.
+
+    For an encoder the texts are sources; what the decoder reads is the id it starts with, and ids drawn from the seed.
+    """
     n = min(POSITIONS, config.max_seq)
+    drawn = _drawn(config, n)
+    if config.encoder is None:
+        texts = drawn if tokenizer is None else [tuple(tokenizer.encode(text)[:n]) for text in _TEXTS]
+        return [Prompt(ids, text) for ids, text in zip(texts, _labels(tokenizer), strict=True)]
+    n_source = min(POSITIONS, config.encoder.max_source)
     if tokenizer is None:
-        drawn = np.random.Generator(np.random.PCG64(_SEED)).integers(0, config.vocab_size, (len(_TEXTS), n))
-        return [Prompt(tuple(int(i) for i in row)) for row in drawn]
-    return [Prompt(tuple(tokenizer.encode(text)[:n]), text) for text in _TEXTS]
+        sources = _drawn(config, n_source, _SEED + 1)
+    else:
+        sources = [tuple(tokenizer.encode(text)[:n_source]) for text in _TEXTS]
+    started = [(*decoder_start(config), *ids)[:n] for ids in drawn]
+    return [Prompt(*row) for row in zip(started, _labels(tokenizer), sources, strict=True)]
+
+
+def _drawn(config: ModelConfig, n: int, seed: int = _SEED) -> list[tuple[int, ...]]:
+    drawn = np.random.Generator(np.random.PCG64(seed)).integers(0, config.vocab_size, (len(_TEXTS), n))
+    return [tuple(int(i) for i in row) for row in drawn]
+
+
+def _labels(tokenizer: Tokenizer | None) -> Sequence[str | None]:
+    return _TEXTS if tokenizer is not None else [None] * len(_TEXTS)
+
+
+def decoder_start(config: ModelConfig) -> tuple[int, ...]:
+    """What a decoder behind an encoder begins with: its start token, where the checkpoint names one; else token 0."""
+    return (0,) if config.bos_id is None else (config.bos_id,)
 
 
 def read_prompts(path: Path, config: ModelConfig, tokenizer: Tokenizer | None) -> list[Prompt]:
-    """One prompt a line: text, or ``ids: 1 2 3``; empty lines are passed over. Raises UsageError."""
+    """One prompt a line: text, or ``ids: 1 2 3``; empty lines are passed over. Raises UsageError.
+
+    For an encoder a line is a source. `` -> ids: 0 17`` behind it is what the decoder reads; without it, its start token.
+    """
     try:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"--prompts {path}", expected="a UTF-8 text file", got=str(error), hint="check the path"
         ) from error
-    prompts = [
-        parse_prompt(line, f"{path}:{n}", config.vocab_size, config.max_seq, tokenizer)
-        for n, line in enumerate(lines, 1)
-        if line.strip()
-    ]
+    prompts = [_parse_line(line, f"{path}:{n}", config, tokenizer) for n, line in enumerate(lines, 1) if line.strip()]
     if not prompts:
         raise UsageError(
             f"--prompts {path}", expected="at least one prompt", got="none", hint="write one prompt a line"
@@ -57,8 +81,26 @@ def read_prompts(path: Path, config: ModelConfig, tokenizer: Tokenizer | None) -
     return prompts
 
 
-def parse_prompt(line: str, where: str, vocab_size: int, max_seq: int, tokenizer: Tokenizer | None) -> Prompt:
-    """Text for the tokenizer, or ``ids: 1 2 3``. Raises UsageError for what the engine would refuse."""
+_ARROW = " -> ids:"
+
+
+def _parse_line(line: str, where: str, config: ModelConfig, tokenizer: Tokenizer | None) -> Prompt:
+    if config.encoder is None:
+        return parse_prompt(line, where, config.vocab_size, config.max_seq, tokenizer)
+    text, arrow, ids = line.partition(_ARROW)
+    source = parse_prompt(text, where, config.vocab_size, config.encoder.max_source, tokenizer, "--max-source")
+    sequence = parse_ids(ids, where) if arrow else decoder_start(config)
+    check_ids(sequence, where, config.vocab_size, config.max_seq)
+    return Prompt(sequence, source.text, source.ids)
+
+
+def parse_prompt(
+    line: str, where: str, vocab_size: int, longest: int, tokenizer: Tokenizer | None, option: str = "--max-seq"
+) -> Prompt:
+    """Text for the tokenizer, or ``ids: 1 2 3``. Raises UsageError for what the engine would refuse.
+
+    longest  what the engine was packed for with `option`, in tokens
+    """
     if line.startswith("ids:"):
         prompt = Prompt(parse_ids(line[4:], where))
     elif tokenizer is None:
@@ -70,7 +112,7 @@ def parse_prompt(line: str, where: str, vocab_size: int, max_seq: int, tokenizer
         )
     else:
         prompt = Prompt(tuple(tokenizer.encode(line)), line)
-    check_ids(prompt.ids, where, vocab_size, max_seq)
+    check_ids(prompt.ids, where, vocab_size, longest, option)
     return prompt
 
 
@@ -82,14 +124,14 @@ def parse_ids(text: str, where: str) -> tuple[int, ...]:
         raise UsageError(where, expected="token ids", got=f"'{text.strip()}'", hint="e.g. 1,17,93") from error
 
 
-def check_ids(ids: tuple[int, ...], where: str, vocab_size: int, max_seq: int) -> None:
+def check_ids(ids: tuple[int, ...], where: str, vocab_size: int, longest: int, option: str = "--max-seq") -> None:
     """Refuse ids the engine would refuse. Raises UsageError."""
-    if not 1 <= len(ids) <= max_seq:
+    if not 1 <= len(ids) <= longest:
         raise UsageError(
             where,
-            expected=f"1 to {max_seq} tokens",
+            expected=f"1 to {longest} tokens",
             got=str(len(ids)),
-            hint="shorten it, or raise --max-seq" if ids else "write at least one token",
+            hint=f"shorten it, or raise {option}" if ids else "write at least one token",
         )
     for token in ids:
         if not 0 <= token < vocab_size:

@@ -21,18 +21,24 @@ from colibri_sim.golden.cache import KvFormat
 from colibri_sim.golden.checks import RangeExceeded
 from colibri_sim.golden.model import GoldenModel
 from colibri_sim.golden.sampler import Pcg32
-from colibri_sim.golden.trace import TraceName, TraceRecorder, Values
+from colibri_sim.golden.trace import SourceRecorder, TraceName, TraceRecorder, Values, source_trace_names
 
 SCHEMA_VERSION = 1
+IN_SOURCE = -1
+"""`range_at` of a prompt whose source leaves the range."""
 _SELFTEST_SEED = 20260101
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """Token ids, and the text they came from where there was one."""
+    """Token ids, and the text they came from where there was one.
+
+    source  what an encoder reads; None: the model has none. `text` is then the source's
+    """
 
     ids: tuple[int, ...]
     text: str | None = None
+    source: tuple[int, ...] | None = None
 
 
 def golden_model(model: Model, config: ModelConfig, policy: Policy, kv: KvFormat) -> GoldenModel:
@@ -56,6 +62,11 @@ def make_vectors(golden: GoldenModel, prompts: Sequence[Prompt], *, quant: str, 
         "quant": quant,
         "kv": kv,
         "trace": [list(name) for name in recorder_names],
+        **(
+            {"source_trace": [list(name) for name in source_trace_names(golden.config)]}
+            if golden.config.encoder
+            else {}
+        ),
         "prompts": [_one(golden, prompt) for prompt in prompts],
     }
 
@@ -64,6 +75,12 @@ def _one(golden: GoldenModel, prompt: Prompt) -> dict[str, Any]:
     golden.rewind(0)
     recorder = TraceRecorder(golden.config)
     entry: dict[str, Any] = {"text": prompt.text, "ids": list(prompt.ids), "range_at": None}
+    try:
+        if prompt.source is not None:
+            entry |= _encode(golden, prompt.source)
+    except RangeExceeded:
+        entry |= {"source": list(prompt.source or ()), "source_crc32": [], "source_experts": []}
+        return {**entry, "range_at": IN_SOURCE, "logits": [], "experts": [], "trace_crc32": []}
     try:
         result = golden.forward(list(prompt.ids), trace=recorder)
     except RangeExceeded as error:
@@ -77,8 +94,16 @@ def _one(golden: GoldenModel, prompt: Prompt) -> dict[str, Any]:
     }
 
 
+def _encode(golden: GoldenModel, source: Sequence[int]) -> dict[str, Any]:
+    """What the encoder says: experts by token, and of every tensor one CRC-32 of all tokens."""
+    recorder = SourceRecorder(golden.config)
+    experts = golden.encode(list(source), trace=recorder)
+    by_token = [[layer[t].tolist() for layer in experts] for t in range(len(source))]
+    return {"source": list(source), "source_crc32": recorder.crcs, "source_experts": by_token}
+
+
 def make_selftest(golden: GoldenModel, n_positions: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Ids drawn from the vocabulary, and the CRC-32 of the logits at each.
+    """Ids drawn from the vocabulary, and the CRC-32 of the logits at each. An encoder's source: the first id and those after it.
 
     Fewer than n_positions where the context is shorter, or a value leaves the range: there the engine has no logits either.
     """
@@ -89,6 +114,9 @@ def make_selftest(golden: GoldenModel, n_positions: int) -> tuple[tuple[int, ...
     for _ in range(min(n_positions, golden.config.max_seq)):
         drawn = draw.next() * vocab_size >> 32
         try:
+            if golden.config.encoder is not None and not ids:
+                n_source = min(n_positions, golden.config.encoder.max_source)
+                golden.encode([(drawn + i) % vocab_size for i in range(n_source)])
             logits = golden.forward([drawn]).logits[-1]
         except RangeExceeded:
             break
@@ -97,9 +125,20 @@ def make_selftest(golden: GoldenModel, n_positions: int) -> tuple[tuple[int, ...
     return tuple(ids), tuple(crcs)
 
 
-def tensors_at(golden: GoldenModel, ids: Sequence[int], position: int) -> dict[TraceName, Values]:
+def source_tensors(golden: GoldenModel, source: Sequence[int]) -> dict[TraceName, list[Values]]:
+    """Every tensor of the encoder, token by token."""
+    recorder = SourceRecorder(golden.config, keep=True)
+    golden.encode(list(source), trace=recorder)
+    return recorder.values
+
+
+def tensors_at(
+    golden: GoldenModel, ids: Sequence[int], position: int, source: Sequence[int] | None = None
+) -> dict[TraceName, Values]:
     """Every trace tensor at one position of a prompt."""
     golden.rewind(0)
+    if source is not None:
+        golden.encode(list(source))
     recorder = TraceRecorder(golden.config, keep={position})
     golden.forward(list(ids[: position + 1]), trace=recorder)
     return recorder.values(position)

@@ -9,8 +9,8 @@ the golden model, run again, gives the element and its bits.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from colibri.errors import NoVerdict
 from colibri_sim.golden.trace import TraceName
 from colibri_sim.qemu.frames import (
     END,
+    SOURCE,
     CorruptResponse,
     Dump,
     Frame,
@@ -31,7 +32,7 @@ from colibri_sim.qemu.frames import (
     message,
     verify_request,
 )
-from colibri_sim.vectors import from_hex
+from colibri_sim.vectors import IN_SOURCE, from_hex
 
 M = TypeVar("M", bound=Message)
 
@@ -41,15 +42,16 @@ ERR_RANGE = -26
 Run = Callable[[bytes], Iterator[Frame]]
 """Starts the verify application on a request and yields its response."""
 
-Tensors = Callable[[Sequence[int], int], dict[TraceName, npt.NDArray[Any]]]
-"""The golden model's tensors at one position of a prompt."""
+Tensors = Callable[[Sequence[int], int, Sequence[int] | None], Mapping[TraceName, Any]]
+"""The golden model's tensors at one position of a prompt behind a source; at IN_SOURCE those of the source, token by token."""
 
 
 @dataclass(frozen=True)
 class Difference:
     """The first place where target and golden model disagree.
 
-    layer None: outside the layers. slot: which of the chosen experts. element None, bits None: golden could not be run again.
+    position -1: in the source, at `token` of it. layer None: outside the layers. slot: which of the chosen experts. element None,
+    bits None: golden could not be run again.
     """
 
     prompt: int
@@ -60,11 +62,14 @@ class Difference:
     element: int | None = None
     expected_bits: str | None = None
     got_bits: str | None = None
+    token: int | None = None
 
     def __str__(self) -> str:
         layer = "" if self.layer is None else f", layer {self.layer}"
         slot = "" if self.slot is None else f", slot {self.slot}"
-        place = f"prompt {self.prompt}, position {self.position}{layer}, tensor {self.tensor}{slot}"
+        source = "source" if self.token is None else f"source token {self.token}"
+        position = source if self.position == IN_SOURCE else f"position {self.position}"
+        place = f"prompt {self.prompt}, {position}{layer}, tensor {self.tensor}{slot}"
         if self.element is None:
             return place
         return f"{place}, element {self.element}: expected {self.expected_bits}, got {self.got_bits}"
@@ -92,17 +97,38 @@ def verify(run: Run, vectors: dict[str, Any], tensors: Tensors | None) -> Verdic
     """
     prompts = vectors["prompts"]
     names = [TraceName(*name) for name in vectors["trace"]]
-    request = b"".join(verify_request(prompt["ids"]) for prompt in prompts) + END
+    request = b"".join(verify_request(prompt["ids"], prompt.get("source")) for prompt in prompts) + END
     messages = _Messages(run(request))
     positions = 0
     for index, prompt in enumerate(prompts):
-        found = _compare_prompt(messages, index, prompt, names)
+        found = _compare_source(messages, index, prompt, vectors) or _compare_prompt(messages, index, prompt, names)
         if found is not None:
             messages.close()
-            return Verdict(positions, _locate(run, found, prompt, names, tensors))
+            return Verdict(positions, _locate(run, found, prompt, vectors, tensors))
         positions += len(prompt["ids"])
     messages.finish()
     return Verdict(positions, None)
+
+
+def _compare_source(
+    messages: _Messages, index: int, prompt: dict[str, Any], vectors: dict[str, Any]
+) -> Difference | None:
+    """What the encoder left. Of a tensor that differs, `_locate` finds the token."""
+    if prompt.get("source") is None or prompt["range_at"] == IN_SOURCE:
+        return None
+    trace = messages.take(Trace)
+    if trace is None:
+        code = messages.require(Status).code
+        if code == 0:
+            raise _malformed("the tensors of the source", "none, and status 0")
+        return Difference(index, IN_SOURCE, None, "status", None, 0, _bits(0), _bits(code))
+    _check_position(trace.position, SOURCE)
+    if len(trace.crcs) != len(prompt["source_crc32"]):
+        raise _malformed(f"{len(prompt['source_crc32'])} tensors of the source", str(len(trace.crcs)))
+    for name, want, got in zip(vectors["source_trace"], prompt["source_crc32"], trace.crcs, strict=True):
+        if want != got:
+            return Difference(index, IN_SOURCE, *name)
+    return None
 
 
 def _compare_prompt(
@@ -146,7 +172,7 @@ def _compare_range(
     messages: _Messages, index: int, prompt: dict[str, Any], names: list[TraceName]
 ) -> Difference | None:
     """Golden left the range: the target must say so at the same position."""
-    position = 0
+    position = min(prompt["range_at"], 0)
     while (trace := messages.take(Trace)) is not None:
         _check_position(trace.position, position)
         _check_position(messages.require(Logits).position, position)
@@ -168,24 +194,33 @@ def _first_element(place: Difference, expected: npt.NDArray[Any], got: npt.NDArr
         return None
     at = int(differing[0])
     bits = (f"{int(want[at]):#010x}", f"{int(have[at]):#010x}")
-    return Difference(place.prompt, place.position, place.layer, place.tensor, place.slot, at, *bits)
+    return replace(place, element=at, expected_bits=bits[0], got_bits=bits[1])
 
 
 def _locate(
-    run: Run, found: Difference, prompt: dict[str, Any], names: list[TraceName], tensors: Tensors | None
+    run: Run, found: Difference, prompt: dict[str, Any], vectors: dict[str, Any], tensors: Tensors | None
 ) -> Difference:
     """The element of a difference that only a CRC has shown, by running target and golden model once more."""
     if found.element is not None or tensors is None or found.tensor == "status":
         return found
-    ids = prompt["ids"][: found.position + 1]
     name = TraceName(found.layer, found.tensor, found.slot)
-    expected = tensors(ids, found.position)[name]
-    index = names.index(name)
-    for frame in run(verify_request(ids, dump=True) + END):
+    in_source = found.position == IN_SOURCE
+    ids = prompt["ids"][: max(found.position, 0) + 1]
+    expected = tensors(ids, found.position, prompt.get("source"))[name]
+    by_token = dict(enumerate(expected)) if in_source else {found.position: expected}
+    index = vectors["source_trace" if in_source else "trace"].index(list(name))
+    source_is_over = prompt.get("source") is None
+    for frame in run(verify_request(ids, prompt.get("source"), dump=True) + END):
         got = _understood(frame)
-        if isinstance(got, Dump) and got.position == found.position and got.index == index:
-            values = np.frombuffer(got.data, dtype=expected.dtype.newbyteorder("<")).astype(expected.dtype)
-            return _first_element(found, expected, values) or found
+        if isinstance(got, Trace) and got.position == SOURCE:
+            source_is_over = True
+        if isinstance(got, Dump) and source_is_over != in_source and got.index == index and got.position in by_token:
+            want = by_token[got.position]
+            values = np.frombuffer(got.data, dtype=want.dtype.newbyteorder("<")).astype(want.dtype)
+            place = replace(found, token=got.position) if in_source else found
+            difference = _first_element(place, want, values)
+            if difference is not None or not in_source:
+                return difference or found
     return found
 
 

@@ -44,8 +44,16 @@ BASE: dict[str, Any] = {
 }
 ORACLES: dict[str, tuple[dict[str, Any], int, int]] = {  # keys, tokens of the source and of the sequence
     "switch": (BASE, 40, 30),
-    "switch_full": ({**BASE, "expert_capacity": 3, "num_decoder_layers": 3, "tie_word_embeddings": False, "router_bias": True}, 21, 9),
-    "switch_all": ({**BASE, "expert_capacity": 5, "num_layers": 2, "num_sparse_decoder_layers": 4, "dense_act_fn": "gelu_new"}, 1, 12),
+    "switch_full": (
+        {**BASE, "expert_capacity": 3, "num_decoder_layers": 3, "tie_word_embeddings": False, "router_bias": True},
+        21,
+        9,
+    ),
+    "switch_all": (
+        {**BASE, "expert_capacity": 5, "num_layers": 2, "num_sparse_decoder_layers": 4, "dense_act_fn": "gelu_new"},
+        1,
+        12,
+    ),
 }
 
 

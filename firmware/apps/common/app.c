@@ -60,6 +60,24 @@ int32_t colibri_app_read_ids(colibri_request_t *request, int32_t *ids, uint32_t 
     return colibri_request_end(request) == 0 ? (int32_t)n_ids : COLIBRI_APP_ERR_REQUEST;
 }
 
+#if COLIBRI_HAS_ENCODER
+int32_t colibri_app_read_source(colibri_request_t *request, int32_t *source_ids)
+{
+    uint32_t n_ids = colibri_request_read_u32(request);
+    if (request->bad || request->left_bytes / 4u < n_ids) {
+        return COLIBRI_APP_ERR_REQUEST;
+    }
+    if (n_ids < 1) {
+        return COLIBRI_ERR_SEQ_LEN;
+    }
+    if (n_ids > COLIBRI_MAX_SOURCE) {
+        return COLIBRI_ERR_CONTEXT_FULL;
+    }
+    colibri_request_read(request, source_ids, n_ids * sizeof source_ids[0]);
+    return (int32_t)n_ids;
+}
+#endif
+
 void colibri_app_write_logits(char type, const uint32_t *position)
 {
     uint32_t logits_bytes = (uint32_t)sizeof colibri_app_logits.values;

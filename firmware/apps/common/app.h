@@ -46,6 +46,15 @@ colibri_status colibri_app_answer(const colibri_model_t *model, colibri_request_
  */
 int32_t colibri_app_read_ids(colibri_request_t *request, int32_t *ids, uint32_t max_ids);
 
+#if COLIBRI_HAS_ENCODER
+/* Read a source in the middle of a request: u32 n_ids, i32 ids[n_ids].
+ *
+ * Writes     source_ids[0 .. n_ids-1].
+ * Returns    n_ids, or COLIBRI_ERR_SEQ_LEN for none, COLIBRI_ERR_CONTEXT_FULL for more than COLIBRI_MAX_SOURCE, COLIBRI_APP_ERR_REQUEST.
+ */
+int32_t colibri_app_read_source(colibri_request_t *request, int32_t *source_ids);
+#endif
+
 /* Write a frame of u32 position, where it is not NULL, and the logits. */
 void colibri_app_write_logits(char type, const uint32_t *position);
 

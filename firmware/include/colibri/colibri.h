@@ -89,9 +89,29 @@ COLIBRI_RESULT int32_t colibri_position(const colibri_state_t *state);
 /* Go back to an earlier position, forgetting the tokens from there on, and cancel a pending call.
  *
  * Ranges     0 <= position <= colibri_position(state), which itself only cancels.
- * Writes     the state's header.
+ * Writes     the state's header. The source of an encoder stays.
  */
 COLIBRI_RESULT colibri_status colibri_rewind(colibri_state_t *state, int32_t position);
+
+#if COLIBRI_HAS_ENCODER
+/* ---- Encoder ---- */
+
+/* Run the encoder over a whole source and start an empty sequence behind it; colibri_forward is then the decoder.
+ *
+ * Shapes     source_ids (n_source).
+ * Ranges     1 <= n_source <= COLIBRI_MAX_SOURCE; 0 <= id < COLIBRI_VOCAB_SIZE.
+ * Alignment  state 16 bytes, source_ids 4.
+ * Writes     *state: the source before is forgotten with the first slice; *cycle_count (NULL: not wanted) as colibri_forward.
+ * EXACT      in one call or in any slices of colibri_encode_step: the same bits.
+ * The source stays through colibri_rewind. A call left pending by colibri_encode_step is completed, if these are its arguments.
+ */
+COLIBRI_RESULT colibri_status colibri_encode(const colibri_model_t *model, colibri_state_t *state, const int32_t *source_ids,
+                                             int32_t n_source, uint64_t *cycle_count);
+
+/* The same work in bounded slices, as colibri_step of colibri_forward: COLIBRI_MORE until it is complete. */
+COLIBRI_RESULT colibri_status colibri_encode_step(const colibri_model_t *model, colibri_state_t *state, const int32_t *source_ids,
+                                                  int32_t n_source, uint32_t max_macs);
+#endif
 
 /* ---- Forward ---- */
 

@@ -74,6 +74,9 @@
 #if COLIBRI_MAX_SEQ < 1 || COLIBRI_MAX_SEQ > 1048576
 #error "colibri: COLIBRI_MAX_SEQ must be 1 to 2**20: the range of the rotary functions"
 #endif
+#if COLIBRI_HAS_ENCODER && (COLIBRI_MAX_SOURCE < 1 || COLIBRI_MAX_SOURCE > 1048576)
+#error "colibri: COLIBRI_MAX_SOURCE must be 1 to 2**20, as COLIBRI_MAX_SEQ"
+#endif
 #if COLIBRI_N_LAYERS < 1 || COLIBRI_N_LAYERS > 1024
 #error "colibri: COLIBRI_N_LAYERS must be 1 to 1024"
 #endif

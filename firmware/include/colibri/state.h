@@ -43,12 +43,16 @@ enum {
     COLIBRI_N_STAGES
 };
 
+/* What the tokens of a call go through: the layers one after the other, or, in an encoder, one part of a layer each before the next
+ * part: keys and values, the rest of the layer, and at the end the keys and values of each cross-attention. */
+enum { COLIBRI_PASS_STEP, COLIBRI_PASS_KEYS, COLIBRI_PASS_REST, COLIBRI_PASS_CROSS };
+
 /* 64 bytes. Between two calls of colibri_step the next unit of work is `unit` of `stage`, in `layer`, of the expert in `slot`. */
 typedef struct colibri_state_header {
     uint32_t magic;
     uint32_t position; /* tokens in the sequence; the one being computed has this index */
     uint32_t seq_len;  /* tokens of the pending call; 0: none is pending */
-    uint32_t done;     /* of these, complete */
+    uint32_t done;     /* of these, complete; in an encoder in the present pass */
     uint32_t stage;
     uint32_t layer;
     uint32_t slot;
@@ -56,7 +60,9 @@ typedef struct colibri_state_header {
     uint32_t status;    /* 0, or COLIBRI_ERR_RANGE once that has happened */
     uint32_t logits;    /* 1: the pending call wants logits */
     uint32_t ids_hash;  /* of the pending call's token ids */
-    uint32_t reserved[5];
+    uint32_t pass;
+    uint32_t source_len; /* tokens of the source; 0: none, or no encoder */
+    uint32_t reserved[3];
 } colibri_state_header_t;
 
 #if COLIBRI_KV_Q8
@@ -140,6 +146,12 @@ typedef struct colibri_state {
 #if COLIBRI_HAS_ROPE
     float rope_cos[COLIBRI_MAX_ROPE_PAIRS];
     float rope_sin[COLIBRI_MAX_ROPE_PAIRS];
+#endif
+#if COLIBRI_HAS_ENCODER
+    float source[COLIBRI_MAX_SOURCE * COLIBRI_HIDDEN_SIZE]; /* residual stream of each of its tokens */
+#endif
+#if COLIBRI_HAS_CAPACITY
+    uint32_t taken[COLIBRI_MAX_COUNTED]; /* tokens that have chosen each expert of the present layer */
 #endif
 #if COLIBRI_QUANT_BYTES > 0
     float quant_scales[COLIBRI_QUANT_GROUPS];

@@ -33,7 +33,7 @@ enum {
     COLIBRI_ERR_STATE_CORRUPT = -17, /* An index in the state is out of range: something wrote over it. */
     COLIBRI_ERR_STATE_FAILED = -18,  /* An earlier call ended with COLIBRI_ERR_RANGE: call colibri_state_init. */
     COLIBRI_ERR_SEQ_LEN = -19,       /* seq_len is below 1. */
-    COLIBRI_ERR_CONTEXT_FULL = -20,  /* seq_len is more than the positions left (max_seq - position). */
+    COLIBRI_ERR_CONTEXT_FULL = -20,  /* seq_len is more than the positions left (max_seq - position), or the source than max_source. */
     COLIBRI_ERR_TOKEN_ID = -21,      /* A token id is outside the vocabulary. */
     COLIBRI_ERR_PENDING = -22,       /* A call is pending and these are not its arguments: finish it, or cancel it with colibri_rewind. */
     COLIBRI_ERR_POSITION = -23,      /* The position is negative or past the present one. */
@@ -43,7 +43,8 @@ enum {
                                         are all +0.0 and the state is unusable until colibri_state_init. */
     COLIBRI_ERR_SELFTEST = -27,      /* The replayed vector gave other bits than the golden model: do not trust this core's answers. */
     COLIBRI_ERR_UTF8 = -28,          /* A text is not UTF-8. */
-    COLIBRI_ERR_BUFFER = -29         /* A buffer is too small for the result. */
+    COLIBRI_ERR_BUFFER = -29,        /* A buffer is too small for the result. */
+    COLIBRI_ERR_NO_SOURCE = -30      /* The model has an encoder, and colibri_encode has not given it a source. */
 };
 
 /* The caller must look at the status. */

@@ -15,7 +15,7 @@ from colibri.layout.cache_layout import Kv
 from colibri.layout.fold import braces, c_float
 from colibri.layout.kinds import ModelTables
 from colibri.layout.state_layout import StateLayout
-from colibri.layout.statics import trace_tensors
+from colibri.layout.statics import source_trace_tensors, trace_tensors
 from colibri.layout.uses import uses
 from colibri.model import ModelConfig
 
@@ -23,6 +23,7 @@ _FORMAT_MACROS = ("F32", "BF16", "F16", "Q8", "Q8_GROUP", "Q4")
 _PLACES = {
     "EMBEDDING": "embed.weight",
     "FINAL_NORM": "final_norm.weight",
+    "ENCODER_NORM": "encoder_norm.weight",
     "HEAD_BIAS": "head.bias",
     "INV_FREQ": INV_FREQ,
     "ROPE_FACTOR": ROPE_FACTOR,
@@ -53,6 +54,9 @@ def config_macros(config: ModelConfig, layout: ImageLayout, state: StateLayout, 
         "QUANT_BYTES": state.quant_bytes,
         "STATE_BYTES": f"{state.bytes}u",
         "TRACE_TENSORS": trace_tensors(config),
+        "SOURCE_TRACE_TENSORS": source_trace_tensors(config),
+        "N_ENCODER_LAYERS": config.n_encoder,
+        "ENCODER_NORM": f"{found.encoder_norm}u",
         "EMBEDDING_SCALE": c_float(config.embedding_scale),
         "LOGITS_SCALE": c_float(config.logits_scale),
         **{f"HAS_{name}": use for name, use in uses(config).items()},

@@ -223,6 +223,9 @@ _SETTINGS = (
     ),
     click.option("--kv", type=click.Choice(["f32", "f16", "q8"]), help="Format of the KV cache. [f32]"),
     click.option("--max-seq", type=IntegerType(1), help="Context length in tokens. [the checkpoint's]"),
+    click.option(
+        "--max-source", type=IntegerType(1), help="Longest source of an encoder, in tokens. [the checkpoint's]"
+    ),
     click.option("--weights-addr", type=IntegerType(), help="Address of the image. [the board's]"),
     click.option("--expert-align", type=AlignType(), help="line, sector or bytes: where an expert may start. [line]"),
     click.option("--name", "prefix", type=PrefixType(), help="Symbol prefix of this model's C interface."),
@@ -242,7 +245,7 @@ def settings_options_of_bench(function: F) -> F:
     return function
 
 
-SETTING_NAMES = ("quant", "kv", "max_seq", "weights_addr", "expert_align", "kernels", "prefix")
+SETTING_NAMES = ("quant", "kv", "max_seq", "max_source", "weights_addr", "expert_align", "kernels", "prefix")
 NO_SETTINGS: dict[str, Any] = {**dict.fromkeys(SETTING_NAMES), "family": None, "overrides": ()}
 """The values of `settings_options` where none is given."""
 
@@ -253,6 +256,7 @@ def settings_from(values: dict[str, Any]) -> Settings:
         policy=Policy.parse(values["quant"] or "q8"),
         kv=values["kv"] or "f32",
         max_seq=values["max_seq"],
+        max_source=values["max_source"],
         weights_address=values["weights_addr"],
         expert_align=values["expert_align"] or "line",
         kernels=values["kernels"],

@@ -59,7 +59,7 @@ def command(
     with workflow.packed(target, board, values, work) as folder:
         chosen = workflow.board_of(folder)
         sampling = _sampling(folder, temperature, top_k, top_p, seed, greedy)
-        prompt_ids(folder, prompt)  # a prompt that is refused is refused before the build
+        read_prompt(folder, prompt)  # a prompt that is refused is refused before the build
         elf = targets.built(folder, chosen, "generate", toolchain, opt, jobs)
         story(folder, chosen, elf, prompt, n_tokens, sampling, timeout, as_json=as_json)
 
@@ -98,7 +98,7 @@ def story(
     as_json: bool,
 ) -> None:
     """Generate and show. Raises NoVerdict where the target ends with an error status."""
-    ids, tokenizer = prompt_ids(folder, prompt)
+    ids, source, tokenizer = read_prompt(folder, prompt)
     # the last token needs no place in the context
     n_tokens = min(n_tokens, int(folder.manifest["settings"]["max_seq"]) - len(ids) + 1)
     eos = folder.manifest["eos_ids"][:4]
@@ -110,8 +110,9 @@ def story(
         top_p=sampling.top_p,
         seed=sampling.seed,
         eos=eos,
+        source=source,
     )
-    limit = targets.timeout_for(folder, len(ids) + n_tokens, timeout)
+    limit = targets.timeout_for(folder, len(ids) + n_tokens, timeout, n_source=len(source or ()))
     new = _tokens(folder, board, elf, request + END, limit)
     if as_json:
         _json_lines(new, n_tokens, eos, tokenizer, ids)
@@ -119,12 +120,19 @@ def story(
         _text(new, tokenizer, ids)
 
 
-def prompt_ids(folder: Folder, prompt: str) -> tuple[list[int], Tokenizer | None]:
-    """The ids of a prompt, and the tokenizer where there is one. Raises UsageError."""
+def read_prompt(folder: Folder, prompt: str) -> tuple[list[int], list[int] | None, Tokenizer | None]:
+    """The ids that are continued, an encoder's source, and the tokenizer where there is one. Raises UsageError.
+
+    With an encoder the prompt is the source, and the decoder begins with its start token.
+    """
     raw = folder.tokenizer_json()
     tokenizer = Tokenizer(raw, f"{folder.path}: model_tokenizer.json") if raw else None
     vocab_size, max_seq = int(folder.manifest["vocab_size"]), int(folder.manifest["settings"]["max_seq"])
-    return list(parse_prompt(prompt, "-p", vocab_size, max_seq, tokenizer).ids), tokenizer
+    max_source = folder.manifest["settings"].get("max_source")
+    if max_source is None:
+        return list(parse_prompt(prompt, "-p", vocab_size, max_seq, tokenizer).ids), None, tokenizer
+    source = parse_prompt(prompt, "-p", vocab_size, max_source, tokenizer, "--max-source")
+    return [folder.manifest["bos_id"] or 0], list(source.ids), tokenizer
 
 
 def _tokens(folder: Folder, board: Board, elf: Path, request: bytes, limit: float) -> Iterator[int]:

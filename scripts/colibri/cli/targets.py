@@ -105,9 +105,10 @@ def hardware_build(folder: Folder, app: App, toolchain: str, opt: str) -> Path:
     return elf
 
 
-def timeout_for(folder: Folder, positions: int, given: float | None) -> float:
-    """Seconds a run of so many positions may take; `given` wins."""
-    macs = int(folder.manifest["plan"]["macs_per_token"]) * positions
+def timeout_for(folder: Folder, positions: int, given: float | None, n_source: int = 0) -> float:
+    """Seconds a run of so many positions may take, and of so many tokens of sources; `given` wins."""
+    plan = folder.manifest["plan"]
+    macs = int(plan["macs_per_token"]) * positions + int(plan.get("source_macs_per_token", 0)) * n_source
     return given if given is not None else _START_SECONDS + macs * _INSTRUCTIONS_PER_MAC / _INSTRUCTIONS_PER_SECOND
 
 

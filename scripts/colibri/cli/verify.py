@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,10 @@ from colibri.cli import options, render, targets, workflow
 from colibri.errors import ColibriError, NegativeVerdict, NoVerdict, ToolError, UsageError
 from colibri.folder import Folder, is_folder
 from colibri.tokenizer import Tokenizer
+from colibri_sim.golden import TraceName
 from colibri_sim.prompts import read_prompts
 from colibri_sim.serial import SerialPort
-from colibri_sim.vectors import make_vectors, tensors_at
+from colibri_sim.vectors import IN_SOURCE, make_vectors, source_tensors, tensors_at
 from colibri_sim.verify import Run, Tensors, Verdict, verify
 
 
@@ -113,7 +114,8 @@ class _Runner:
         board = workflow.board_of(folder)
         vectors = folder.vectors() if self.prompts is None else _vectors_of(folder, self.prompts)
         positions = sum(len(prompt["ids"]) for prompt in vectors["prompts"])
-        limit = targets.timeout_for(folder, 2 * positions, self.timeout)
+        n_source = sum(len(prompt.get("source") or ()) for prompt in vectors["prompts"])
+        limit = targets.timeout_for(folder, 2 * positions, self.timeout, 2 * n_source)
         for toolchain in self.toolchains:
             row = (board.name, toolchain, self.opt, folder.quant)
             try:
@@ -156,7 +158,14 @@ def golden_tensors(folder: Folder) -> Tensors | None:
     origin = folder.origin("checkpoint")
     if origin is None or not origin.exists():
         return None
-    return lambda ids, position: tensors_at(workflow.golden_of(folder), ids, position)
+
+    def tensors(ids: Sequence[int], position: int, source: Sequence[int] | None) -> Mapping[TraceName, Any]:
+        golden = workflow.golden_of(folder)
+        if position == IN_SOURCE:
+            return source_tensors(golden, source or ())
+        return tensors_at(golden, ids, position, source)
+
+    return tensors
 
 
 def _vectors_of(folder: Folder, prompts: Path) -> dict[str, Any]:

@@ -178,6 +178,8 @@ def _settings_of(folder: Folder) -> dict[str, str]:
     settings, board = folder.manifest["settings"], board_of(folder)
     name = board.name if board.name in list_boards() else str(folder.origin("board") or folder.board_file)
     options = {"-b": name, "-q": folder.quant, "--max-seq": str(settings["max_seq"])}
+    if settings["max_source"] is not None:
+        options["--max-source"] = str(settings["max_source"])
     if settings["kv"] != "f32":
         options["--kv"] = settings["kv"]
     if settings["weights_address"] not in {0, *(board.region(name).origin for name in board.weights_regions)}:
@@ -261,6 +263,8 @@ def golden_of(folder: Folder) -> GoldenModel:
             hint="it has changed since: pack it again",
         )
     config = replace(model.config, max_seq=settings["max_seq"])
+    if config.encoder is not None:
+        config = replace(config, encoder=replace(config.encoder, max_source=settings["max_source"]))
     return golden_model(model, config, Policy.parse(settings["quant"]).resolve(config), settings["kv"])
 
 

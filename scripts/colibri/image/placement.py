@@ -13,7 +13,7 @@ from colibri.image.format import ENTRY, FIXED_BYTES, PAGE_BYTES
 from colibri.image.kernel_layouts import ALIGN_BYTES, PORTABLE, KernelLayout, align_up
 from colibri.image.matrix import Matrix
 from colibri.image.selftest import BYTES as SELFTEST_BYTES
-from colibri.image.tables import table_sizes
+from colibri.image.tables import RELATIVE_BIAS, table_sizes
 from colibri.model import ModelConfig
 from colibri.quantise import Format, Policy
 
@@ -114,7 +114,7 @@ def lay_out(config: ModelConfig, policy: Policy, expert_align: int, kernels: Ker
         cursor += blocks[-1].bytes
 
     for name, shape in shapes.items():
-        if owner_of(name) is None:
+        if owner_of(name) is None and not name.startswith(RELATIVE_BIAS):  # which is folded into a table
             place(name, shape, policy.format_of(name), _part(name))
     for name, n_elems in table_sizes(config).items():
         place(name, (n_elems,), Format("f32"), "tables")

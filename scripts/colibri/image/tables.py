@@ -4,17 +4,21 @@
 rope.inv_freq    the inv_freq of every distinct position embedding, one after the other
 rope.factor      for each of those its factor on sine and cosine; only where one is not 1
 temperature.N    t[m] of the N-th distinct temperature, for every m that the context reaches
+relative_bias.X  of each head the bias of every distance, over the past or the source: the only one that tensors go into
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
 from colibri.axes import Attention, LatentAttention, Rope, Temperature
 from colibri.model import F32Array, ModelConfig
-from colibri.tables import temperature_table
+from colibri.tables import bias_table, temperature_table
 
 INV_FREQ, ROPE_FACTOR, TEMPERATURE = "rope.inv_freq", "rope.factor", "temperature."
+RELATIVE_BIAS = "relative_bias."
 
 
 def ropes(config: ModelConfig) -> dict[tuple[tuple[float, ...], float], int]:
@@ -58,11 +62,21 @@ def table_sizes(config: ModelConfig) -> dict[str, int]:
         sizes[ROPE_FACTOR] = n_pairs
     for temperature, name in temperatures(config).items():
         sizes[name] = config.max_seq // temperature.interval + 1
+    for over, (_, n_heads) in config.relative_biases.items():
+        span = _span(config, over)
+        sizes[f"{RELATIVE_BIAS}{over}"] = n_heads * (span if over == "past" else 2 * span - 1)
     return sizes
 
 
-def table_values(config: ModelConfig, name: str) -> F32Array:
-    """The elements of a table."""
+def _span(config: ModelConfig, over: str) -> int:
+    return config.max_seq if over == "past" or config.encoder is None else config.encoder.max_source
+
+
+def table_values(config: ModelConfig, name: str, tensor: Callable[[str], F32Array]) -> F32Array:
+    """The elements of a table. tensor: gives the stored values of a name."""
+    if name.startswith(RELATIVE_BIAS):
+        over = name.removeprefix(RELATIVE_BIAS)
+        return bias_table(config.relative_biases[over][0], over, tensor(name), _span(config, over)).ravel()
     match name:
         case "rope.inv_freq":
             values = [f for inv_freq, _ in ropes(config) for f in inv_freq]

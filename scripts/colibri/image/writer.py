@@ -14,7 +14,7 @@ from colibri.image.matrix import matrix_bytes
 from colibri.image.placement import Block, Expert, ImageLayout
 from colibri.image.selftest import SelfTest
 from colibri.image.tables import table_values
-from colibri.model import Model
+from colibri.model import F32Array, Model
 from colibri.quantise import Format, Policy, Stored, store
 
 
@@ -67,9 +67,12 @@ def write_image(
 
 
 def _stored(model: Model, policy: Policy, layout: ImageLayout) -> Iterator[tuple[Block, Stored]]:
+    def float_values(name: str) -> F32Array:
+        return store(model.tensors[name], Format("f32")).values()
+
     for block in layout.blocks:
         if block.part == "tables":
-            values = table_values(model.config, block.name)[None]
+            values = table_values(model.config, block.name, float_values)[None]
             yield block, Stored(block.name, Format("f32"), 1, values.shape[1], values)
         else:
             yield block, store(model.tensors[block.name], policy.format_of(block.name))

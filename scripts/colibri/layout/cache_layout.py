@@ -36,13 +36,17 @@ class CacheLayout:
 
 
 def cache_layout(config: ModelConfig) -> CacheLayout:
-    """The caches of a model: layer by layer, position by position."""
-    starts = []
-    total = Cached()
-    for layer in config.layers:
+    """The caches of a model: layer by layer, position by position. The layers of an encoder take turns in the same place."""
+    source = config.encoder.max_source if config.encoder else 0
+    starts = [Cached()] * config.n_encoder
+    in_turn = [_of_position(layer.mixer, config.hidden_size) for layer in config.layers[: config.n_encoder]]
+    total = Cached(*(source * max(column) for column in zip(*in_turn, strict=True)))
+    for layer in config.layers[config.n_encoder :]:
         starts.append(total)
         row = _of_position(layer.mixer, config.hidden_size)
-        total = Cached(*(start + config.max_seq * n for start, n in zip(total, row, strict=True)))
+        over_past = not isinstance(layer.mixer, Attention) or layer.mixer.over == "past"
+        n_positions = config.max_seq if over_past else source
+        total = Cached(*(start + n_positions * n for start, n in zip(total, row, strict=True)))
     return CacheLayout(tuple(starts), total)
 
 

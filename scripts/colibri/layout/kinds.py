@@ -72,6 +72,7 @@ class ModelTables:
         self._variants: list[Row] = []
         final_norm = self._norms[config.final_norm]
         assert final_norm == 0, "the engine takes the final norm's number for granted"
+        self.encoder_norm = self._norms[config.encoder.final_norm] if config.encoder else 0
         layers = [self._layer(n, cache) for n in range(len(config.layers))]
         kinds = [self._kind(layer) for layer in self._kinds.values]
         self.tables = (
@@ -123,6 +124,7 @@ class ModelTables:
     def _mixer(self, n: int, mixer: Mixer) -> Row:
         row = mixer_row(mixer, self._config.max_seq)
         row |= {"qk_norm": 0, "latent_norm": 0, "temperature_at": 0, "attn_router": 0, "attn_expert_stride": 0}
+        row |= {"relative_bias_at": 0, "relative_bias_stride": 0}
         rope = mixer.rope if isinstance(mixer, Attention | LatentAttention) else None
         row |= rope_row(rope, ropes(self._config)[rope_key(rope)] if rope and rope.inv_freq else 0)
         if isinstance(mixer, LatentAttention):
@@ -131,6 +133,10 @@ class ModelTables:
             row["qk_norm"] = self._norms[mixer.qk_norm.norm] if mixer.qk_norm else 0
             if mixer.temperature:
                 row["temperature_at"] = self._layout.by_name[temperatures(self._config)[mixer.temperature]].offset
+            if mixer.relative_bias:
+                table = self._layout.by_name[f"relative_bias.{mixer.over}"]
+                row["relative_bias_at"] = table.offset
+                row["relative_bias_stride"] = table.matrix.cols // mixer.n_heads
             if mixer.router:
                 row |= self._mixture(n, mixer.router)
         return row

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one token costs: multiply-accumulates and bytes of weights. Where experts differ in size, a bound: the largest count."""
+"""What one token of the sequence costs: multiply-accumulates and bytes of weights.
+
+Where experts differ in size, a bound: the largest count. Behind an encoder these are the decoder's. What a token of the source costs is `source_macs_per_token`.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,39 @@ _MULTIPLIED = ("embedding", "head", "attention", "dense", "experts", "shared", "
 
 def macs_per_token(config: ModelConfig, layout: ImageLayout) -> int:
     """Multiply-accumulates of the matrix products of one token, head included; attention over the cache comes on top."""
-    return _sum(config, layout.blocks, lambda block: block.matrix.macs if _is_matrix(block) else 0)
+    return _sum(config, _of_step(config, layout), lambda block: block.matrix.macs if _is_matrix(block) else 0)
+
+
+def source_macs_per_token(config: ModelConfig, layout: ImageLayout) -> int:
+    """Multiply-accumulates of the matrix products of one token of a source, cross-attention's keys and values included."""
+    if config.encoder is None:
+        return 0
+    of_step = {block.name for block in _of_step(config, layout)}
+    blocks = (block for block in layout.blocks if block.name not in of_step)
+    return _sum(config, blocks, lambda block: block.matrix.macs if _is_matrix(block) else 0)
+
+
+def _of_step(config: ModelConfig, layout: ImageLayout) -> list[Block]:
+    """Without what only the source passes."""
+    if config.encoder is None:
+        return list(layout.blocks)
+    crossing = {
+        n for n, layer in enumerate(config.layers) if isinstance(a := layer.mixer, Attention) and a.over == "encoded"
+    }
+    found = []
+    for block in layout.blocks:
+        word, _, rest = block.name.partition(".")
+        n = int(rest.split(".")[0]) if word == "layers" else config.n_encoder
+        key = ".attn.k." in block.name or ".attn.v." in block.name
+        if n >= config.n_encoder and not (n in crossing and key) and word != "encoder_norm":
+            found.append(block)
+    return found
 
 
 def operator_macs(config: ModelConfig, layout: ImageLayout) -> dict[str, int]:
     """The same by stage (docs/DESIGN.md 3), without attention."""
     blocks: dict[str, list[Block]] = defaultdict(list)
-    for block in layout.blocks:
+    for block in _of_step(config, layout):
         stage = _stage(block)
         if stage is not None and _is_matrix(block):
             blocks[stage].append(block)
@@ -32,10 +61,16 @@ def operator_macs(config: ModelConfig, layout: ImageLayout) -> dict[str, int]:
 
 
 def attention_macs(config: ModelConfig) -> list[tuple[int, int, int]]:
-    """For each layer with attention: multiply-accumulates for each position seen, window and chunk (0: none)."""
+    """For each layer with attention: multiply-accumulates for each position seen, window and chunk (0: none).
+
+    Cross-attention sees the source: the window is then its greatest length, negative.
+    """
     found = []
-    for layer in config.layers:
+    for layer in config.layers[config.n_encoder :]:
         match m := layer.mixer:
+            case Attention(over="encoded"):
+                assert config.encoder is not None
+                found.append((2 * m.n_heads * m.head_dim, -config.encoder.max_source, 0))
             case Attention():
                 found.append((2 * m.n_heads * m.head_dim, m.window or 0, m.chunk or 0))
             case LatentAttention():
@@ -73,7 +108,7 @@ def bytes_read_per_token(config: ModelConfig, layout: ImageLayout) -> int:
     temperatures = 4 * sum(
         isinstance(m := layer.mixer, Attention) and m.temperature is not None for layer in config.layers
     )
-    return row + tables + temperatures + _sum(config, layout.blocks, _read_bytes)
+    return row + tables + temperatures + _sum(config, _of_step(config, layout), _read_bytes)
 
 
 def _sum(config: ModelConfig, blocks: Iterable[Block], cost: Callable[[Block], int]) -> int:

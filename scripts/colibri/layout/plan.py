@@ -16,7 +16,13 @@ from colibri.image.kernel_layouts import layout_of
 from colibri.image.placement import ImageLayout, lay_out
 from colibri.layout.budget import Budget, budget
 from colibri.layout.kinds import ModelTables
-from colibri.layout.per_token import attention_macs, bytes_read_per_token, macs_per_token, operator_macs
+from colibri.layout.per_token import (
+    attention_macs,
+    bytes_read_per_token,
+    macs_per_token,
+    operator_macs,
+    source_macs_per_token,
+)
 from colibri.layout.settings import Settings
 from colibri.layout.state_layout import StateLayout, state_layout
 from colibri.layout.statics import app_array_bytes
@@ -62,6 +68,7 @@ class Plan:
     table_bytes: int
     macs_per_token: int
     weight_bytes_read_per_token: int
+    source_macs_per_token: int
 
     @property
     def fits(self) -> bool:
@@ -89,6 +96,7 @@ class Plan:
             "operator_macs": operator_macs(self.config, self.layout),
             "attention_macs": [list(one) for one in attention_macs(self.config)],
             "weight_bytes_read_per_token": self.weight_bytes_read_per_token,
+            "source_macs_per_token": self.source_macs_per_token,
         }
 
 
@@ -119,6 +127,7 @@ def make_plan(config: ModelConfig, board: Board, settings: Settings) -> Plan:
         table_bytes=table_bytes,
         macs_per_token=macs_per_token(config, layout),
         weight_bytes_read_per_token=bytes_read_per_token(config, layout),
+        source_macs_per_token=source_macs_per_token(config, layout),
     )
 
 

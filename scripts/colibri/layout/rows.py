@@ -10,6 +10,7 @@ Row = dict[str, Value]
 ATTENTION, LATENT, CONVOLUTION = range(3)
 ACTIVATIONS = ("silu", "gelu_tanh", "gelu_erf", "relu", "relu2")
 _QK_OVER = ("vector", "head", "head_after")
+_OVER = ("past", "source", "encoded")
 
 
 def norm_row(norm: Norm) -> Row:
@@ -38,6 +39,7 @@ def router_row(r: Router) -> Row:
         "floor": float(again.floor if again else 0),
         "scale": float(r.scale),
         "side_input": int(r.side == "input"),
+        "capacity": r.capacity or 0,
     }
 
 
@@ -47,7 +49,7 @@ def mixer_row(mixer: Mixer, max_seq: int) -> Row:
     row |= dict.fromkeys(
         ("is_tiled", "is_clipped", "qk_over", "q_rank", "kv_rank", "nope_dim", "rope_dim", "up_dim", "taps"), 0
     )
-    row |= {"attn_top_k": 0, "attn_n_experts": 0, "temperature_interval": 0, "scale": 0.0, "clip": 0.0}
+    row |= {"attn_top_k": 0, "attn_n_experts": 0, "temperature_interval": 0, "scale": 0.0, "clip": 0.0, "over": 0}
     match mixer:
         case Attention():
             return row | {
@@ -67,6 +69,7 @@ def mixer_row(mixer: Mixer, max_seq: int) -> Row:
                 "temperature_interval": mixer.temperature.interval if mixer.temperature else 0,
                 "attn_top_k": mixer.router.top_k if mixer.router else 0,
                 "attn_n_experts": mixer.router.n_experts if mixer.router else 0,
+                "over": _OVER.index(mixer.over),
             }
         case LatentAttention():
             return row | {
@@ -106,9 +109,9 @@ def ffn_row(ffn: Ffn) -> Row:
     return {
         "n_experts": ffn.router.n_experts if ffn.router else 0,
         "top_k": n_routed,
-        "n_slots": n_routed + (ffn.shared is not None or ffn.router is None),
+        "n_slots": n_routed + (ffn.shared is not None or ffn.router is None) if ffn.width else 0,
         "activation": ACTIVATIONS.index(ffn.activation),
-        "is_gated": int(ffn.gated),
+        "is_gated": int(ffn.gated and ffn.width > 0),
         "is_clamped": int(clamp is not None),
         "clamp_limit": float(clamp.limit if clamp else 0),
         "clamp_alpha": float(clamp.alpha if clamp else 0),

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from colibri.boards import Board
 from colibri.errors import UsageError
 from colibri.layout.cache_layout import Kv
-from colibri.model import ModelConfig
+from colibri.model import Encoder, ModelConfig
 from colibri.quantise import Policy
 
 MAX_SEQ_LIMIT = 1 << 20
@@ -20,7 +20,7 @@ ExpertAlign = Literal["line", "sector"] | int
 
 @dataclass(frozen=True)
 class Settings:
-    """Options of `pack`. max_seq and weights_address None: the checkpoint's, the board's.
+    """Options of `pack`. max_seq, max_source and weights_address None: the checkpoint's, the board's.
 
     expert_align  line: the board's cache line; sector: its erase sector; or bytes, a multiple of 16
     kernels       the kernel set; None: the board's
@@ -30,13 +30,14 @@ class Settings:
     policy: Policy = field(default_factory=lambda: Policy.parse("q8"))
     kv: Kv = "f32"
     max_seq: int | None = None
+    max_source: int | None = None
     weights_address: int | None = None
     expert_align: ExpertAlign = "line"
     kernels: str | None = None
     prefix: str | None = None
 
     def apply(self, config: ModelConfig) -> ModelConfig:
-        """The configuration with the chosen context length. Raises UsageError beyond the checkpoint's."""
+        """The configuration with the chosen lengths. Raises UsageError beyond the checkpoint's."""
         wanted = config.max_seq if self.max_seq is None else self.max_seq
         limit = min(config.max_seq, MAX_SEQ_LIMIT)
         if not 1 <= wanted <= limit:
@@ -51,7 +52,19 @@ class Settings:
                 got=str(wanted),
                 hint=f"choose a shorter context: --max-seq {limit}",
             )
-        return replace(config, max_seq=wanted)
+        return replace(config, max_seq=wanted, encoder=self._encoder(config.encoder))
+
+    def _encoder(self, encoder: Encoder | None) -> Encoder | None:
+        if self.max_source is None:
+            return encoder
+        if encoder is None or not 1 <= self.max_source <= encoder.max_source:
+            raise UsageError(
+                "--max-source",
+                expected=f"1 to {encoder.max_source}" if encoder else "a model with an encoder",
+                got=str(self.max_source) if encoder else "one without",
+                hint="choose a shorter source" if encoder else "leave it out",
+            )
+        return replace(encoder, max_source=self.max_source)
 
     def expert_align_bytes(self, board: Board) -> int:
         """Bytes of whose multiples each expert starts."""

@@ -26,6 +26,7 @@ class Largest:
     mixture   of one slot's heads in a mixture of attention
     q_rank ... value: of latent attention; latent_q: its queries before they meet the latent; latent: its key
     conv      the three vectors of a convolution
+    source    tokens of the longest source;  counted: experts of a router with a capacity
     """
 
     q: int
@@ -45,6 +46,8 @@ class Largest:
     latent_v: int
     conv: int
     rope_pairs: int
+    source: int
+    counted: int
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ def state_layout(config: ModelConfig, policy: Policy, kv: Kv, kernels: KernelLay
     most, cache = _largest(config), cache_layout(config)
     h = pad8(config.hidden_size)
     n_floats = h + h + max(pad8(most.q), h) + _scratch(config, most) + 2 * most.rope_pairs
-    n_floats += most.experts + 2 * most.top_k
+    n_floats += most.experts + 2 * most.top_k + most.source * config.hidden_size + most.counted
     quant, groups = _quantised_input(config, policy, kernels)
     fixed = HEADER_BYTES + 4 * n_floats + 4 * groups * (quant > 0) + quant
     kv_bytes = cache.bytes(kv)
@@ -116,7 +119,8 @@ def _largest(config: ModelConfig) -> Largest:
         match m := layer.mixer:
             case Attention():
                 q, kv = m.n_heads * m.head_dim, m.n_kv_heads * m.head_dim
-                see(q=q, kv=kv, scores=config.max_seq + m.sinks, gate=q if m.gate else 0)
+                seen = config.max_seq if m.over == "past" or config.encoder is None else config.encoder.max_source
+                see(q=q, kv=kv, scores=seen + m.sinks, gate=q if m.gate else 0)
                 if m.router is not None:
                     see(mixture=kv, **_of_router(m.router))
             case LatentAttention():
@@ -128,12 +132,15 @@ def _largest(config: ModelConfig) -> Largest:
         see(width=_widest(layer.ffn))
         if layer.ffn.router is not None:
             see(**_of_router(layer.ffn.router))
+    if config.encoder is not None:
+        see(source=config.encoder.max_source)
     return Largest(**found | {"rope_pairs": table_sizes(config).get(INV_FREQ, 0)})
 
 
 def _of_router(router: Router) -> dict[str, int]:
     n = router.n_experts
-    return {"experts": n, "top_k": router.top_k, "ranking": n if ranks(router) else 0}
+    counted = n if router.capacity is not None else 0
+    return {"experts": n, "top_k": router.top_k, "ranking": n if ranks(router) else 0, "counted": counted}
 
 
 def _widest(ffn: Ffn) -> int:

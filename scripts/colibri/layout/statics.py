@@ -10,19 +10,35 @@ _WORD_BYTES = 4
 
 
 def app_array_bytes(config: ModelConfig) -> dict[str, int]:
-    """Bytes by application: `verify` and `bench` hold a prompt's ids, `verify` a CRC-32 of each tensor of the trace too."""
-    ids = _WORD_BYTES * config.max_seq
-    return {"generate": 0, "verify": ids + _WORD_BYTES * trace_tensors(config), "bench": ids}
+    """Bytes by application: `verify` and `bench` hold a prompt's ids, `verify` a CRC-32 of each tensor of the trace too.
+
+    With an encoder `bench` and `generate` have the source where the logits will be, or the ids; `verify` needs both twice.
+    """
+    source = config.encoder.max_source if config.encoder else 0
+    ids = _WORD_BYTES * (config.max_seq + source)
+    crcs = _WORD_BYTES * max(trace_tensors(config), source_trace_tensors(config))
+    return {"generate": _WORD_BYTES * source, "verify": ids + crcs, "bench": ids}
 
 
 def trace_tensors(config: ModelConfig) -> int:
     """Tensors that the verify application sends for each position (docs/DESIGN.md 4)."""
-    return 3 + sum(_mixer_tensors(layer) + _ffn_tensors(layer) for layer in config.layers)
+    return 3 + sum(_mixer_tensors(layer) + _ffn_tensors(layer) for layer in config.layers[config.n_encoder :])
+
+
+def source_trace_tensors(config: ModelConfig) -> int:
+    """Tensors that it sends for a source; 0: there is no encoder."""
+    if config.encoder is None:
+        return 0
+    crossing = sum(isinstance(a := layer.mixer, Attention) and a.over == "encoded" for layer in config.layers)
+    layers = config.layers[: config.n_encoder]
+    return 2 + sum(_mixer_tensors(layer) + _ffn_tensors(layer) for layer in layers) + 3 * crossing
 
 
 def _mixer_tensors(layer: Layer) -> int:
     norms = (layer.attn_norm is not None) + (layer.attn_post_norm is not None)
     match m := layer.mixer:
+        case Attention(over="encoded"):
+            n = 4 + m.gate
         case Attention():
             n = 7 + m.gate + 3 * (m.router is not None)
         case LatentAttention():

@@ -15,7 +15,7 @@ def uses(config: ModelConfig) -> dict[str, int]:
     layers = config.layers
     attention = [a for layer in layers if isinstance(a := layer.mixer, Attention)]
     latent = [a for layer in layers if isinstance(a := layer.mixer, LatentAttention)]
-    ffns = [layer.ffn for layer in layers]
+    ffns = [layer.ffn for layer in layers if layer.ffn.width]
     moe = [f for f in ffns if f.router is not None]
     mixtures = [a.router for a in attention if a.router is not None]
     routers = [*mixtures, *(f.router for f in moe if f.router is not None)]
@@ -59,6 +59,10 @@ def uses(config: ModelConfig) -> dict[str, int]:
         "GROUPS": any(r.groups is not None for r in routers),
         "SPARSEMIXER": any(r.method == "sparsemixer" for r in routers),
         "ROUTER_WEIGHTS": any(not _is_plain(r) for r in routers),
+        "ENCODER": config.encoder is not None,
+        "RELATIVE_BIAS": bool(config.relative_biases),
+        "CAPACITY": any(r.capacity is not None for r in routers),
+        "NO_FFN": len(ffns) < len(layers),
     }
     for activation in ACTIVATIONS:
         others = [f for f in plain if f.activation == activation and not (f.gated and activation == "silu")]
@@ -78,7 +82,7 @@ def extra_axes(config: ModelConfig) -> int:
 
 def _norms(config: ModelConfig) -> list[Norm]:
     """Every norm that an engine computes."""
-    found = [config.final_norm]
+    found = [config.final_norm, *([config.encoder.final_norm] if config.encoder else [])]
     for layer in config.layers:
         found += [n for n in (layer.attn_norm, layer.attn_post_norm, layer.ffn_norm, layer.ffn_post_norm) if n]
         if isinstance(layer.mixer, Attention) and layer.mixer.qk_norm is not None:

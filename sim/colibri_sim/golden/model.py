@@ -100,7 +100,8 @@ class GoldenModel(Walk):
         """Append ids to the sequence and compute their logits; with last_only those of the last token alone.
 
         Raises ValueError, with nothing changed, for no ids, an id outside the vocabulary, more than max_seq tokens
-        in all, or an encoder without a source. Raises RangeExceeded where the engine returns COLIBRI_ERR_RANGE, for the first position that does;
+        in all, or an encoder without a source. Raises RangeExceeded where the engine returns COLIBRI_ERR_RANGE, for the first
+        position that does;
         after it the model must be rewound to 0.
         """
         if not self._usable:

@@ -41,6 +41,8 @@ def trace_names(config: ModelConfig) -> list[TraceName]:
 
 def source_trace_names(config: ModelConfig) -> list[TraceName]:
     """All tensors of the encoder, in stage order: in a layer keys and values come first; at the end cross-attention's."""
+    if config.encoder is None:
+        return []
     names = [TraceName(None, "embed", None)]
     for n, layer in enumerate(config.layers[: config.n_encoder]):
         names += [TraceName(n, tensor, slot) for tensor, slot in _layer_names(layer)]

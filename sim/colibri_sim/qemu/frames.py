@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 MAX_PAYLOAD_BYTES = 1 << 26
-NO_LAYER = 0xFFFFFFFF
+NO_LAYER = SOURCE = 0xFFFFFFFF
 
 
 class CorruptResponse(ValueError):
@@ -62,14 +62,25 @@ def encode(kind: str, payload: bytes = b"") -> bytes:
 END = encode("E")
 
 
-def verify_request(ids: Sequence[int], *, dump: bool = False) -> bytes:
-    """Return the request that replays `ids` and traces every position; `dump` also sends each tensor."""
-    return encode("V", struct.pack(f"<II{len(ids)}i", int(dump), len(ids), *ids))
+def verify_request(ids: Sequence[int], source: Sequence[int] | None = None, *, dump: bool = False) -> bytes:
+    """Return the request that replays `ids` and traces every position; `dump` also sends each tensor.
+
+    source  what an encoder reads before, traced too; None: the model has none
+    """
+    return encode("V", struct.pack("<I", int(dump)) + _source(source) + _ids(ids))
 
 
-def bench_request(ids: Sequence[int]) -> bytes:
+def bench_request(ids: Sequence[int], source: Sequence[int] | None = None) -> bytes:
     """Return the request that runs `ids`, one colibri_forward a token."""
-    return encode("B", struct.pack(f"<I{len(ids)}i", len(ids), *ids))
+    return encode("B", _source(source) + _ids(ids))
+
+
+def _ids(ids: Sequence[int]) -> bytes:
+    return struct.pack(f"<I{len(ids)}i", len(ids), *ids)
+
+
+def _source(source: Sequence[int] | None) -> bytes:
+    return b"" if source is None else _ids(source)
 
 
 def generate_request(
@@ -81,13 +92,14 @@ def generate_request(
     top_p: float = 1.0,
     seed: int = 0,
     eos: Sequence[int] = (),
+    source: Sequence[int] | None = None,
 ) -> bytes:
-    """Return the request that continues `ids` by up to `n_new` tokens. Temperature 0 is greedy."""
+    """Return the request that continues `ids` by up to `n_new` tokens. Temperature 0 is greedy. source: as of `verify_request`."""
     if len(eos) > 4:
         raise ValueError("at most four end tokens")
     ends = [*eos, *[-1] * (4 - len(eos))]
-    head = struct.pack("<IfIfQ4iI", n_new, temperature, top_k, top_p, seed, *ends, len(ids))
-    return encode("G", head + struct.pack(f"<{len(ids)}i", *ids))
+    head = struct.pack("<IfIfQ4i", n_new, temperature, top_k, top_p, seed, *ends)
+    return encode("G", head + _source(source) + _ids(ids))
 
 
 class FrameDecoder:
@@ -154,7 +166,7 @@ def trailing_fault(data: bytes) -> FaultReport | None:
 
 @dataclass(frozen=True)
 class Trace:
-    """'T': CRC-32 of each trace tensor at a position, in stage order."""
+    """'T': CRC-32 of each trace tensor at a position, in stage order; at SOURCE of those of the encoder."""
 
     position: int
     crcs: tuple[int, ...]

@@ -11,7 +11,7 @@ from typing import Any
 from colibri.audit.elf import Elf
 from colibri.boards import Board
 from colibri.cli import render, targets
-from colibri.cli.bench.report import Build
+from colibri.cli.bench.report import Build, source_of
 from colibri.errors import NoVerdict, UsageError
 from colibri.folder import Folder, read_build
 from colibri_sim.constant_time import compare, random_prompts
@@ -38,11 +38,11 @@ def measure(build: Build, timeout: float | None, n_positions: int = N_POSITIONS)
     elf = targets.built(folder, board, "bench", build.toolchain, build.opt, build.jobs)
     n = min(n_positions, int(folder.manifest["settings"]["max_seq"]))
     prompts = random_prompts(int(folder.manifest["vocab_size"]), N_PROMPTS, n)
-    names = folder.manifest["settings"]["prefix"] or "colibri"
+    names, source = folder.manifest["settings"]["prefix"] or "colibri", source_of(folder)
     windows, frames = trace(
         board,
         elf,
-        b"".join(map(bench_request, prompts)) + END,
+        b"".join(bench_request(ids, None if source is None else ids[: len(source)]) for ids in prompts) + END,
         (BEGIN, END_OF_TOKEN),
         f"{names}_stage_run",
         list(ranges(folder, elf)),

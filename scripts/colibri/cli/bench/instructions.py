@@ -11,7 +11,7 @@ from typing import Any
 from colibri.cli import render, targets
 from colibri.cli.bench.functions import function_names
 from colibri.cli.bench.macs import macs
-from colibri.cli.bench.report import SHOWN, Build, ids_of, result
+from colibri.cli.bench.report import SHOWN, Build, ids_of, result, source_of
 from colibri.errors import NoVerdict
 from colibri.folder import IMAGE
 from colibri_sim.operators import BEGIN, END_OF_TOKEN, Token, attribute
@@ -39,12 +39,12 @@ def measure_tokens(build: Build, timeout: float | None) -> Measured:
     run = profile(
         board,
         elf,
-        bench_request(ids) + END,
+        bench_request(ids, source := source_of(folder)) + END,
         (BEGIN, END_OF_TOKEN),
         [stage_run],
         [RUN_SLICE],
         image=folder.path / IMAGE if board.image == "mapped" else None,
-        timeout_s=targets.timeout_for(folder, 4 * len(ids), timeout),
+        timeout_s=targets.timeout_for(folder, 4 * len(ids), timeout, 4 * len(source or ())),
     )
     walk = [one for frame in run.frames if isinstance(one := message(frame), Walk)]
     tokens = attribute(run.events, walk, len(ids), stage_run=stage_run, run_slice=RUN_SLICE)

@@ -19,7 +19,13 @@ def attention_macs(plan: dict[str, Any], position: int) -> int:
     return sum(a_position * _seen(position, window, chunk) for a_position, window, chunk in plan["attention_macs"])
 
 
+SOURCE_TOKENS = 32
+"""Of the source behind which the tokens of an encoder's decoder are measured, where so many fit."""
+
+
 def _seen(position: int, window: int, chunk: int) -> int:
+    if window < 0:  # cross-attention, over a source of at most so many
+        return min(-window, SOURCE_TOKENS)
     if window:
         return min(position + 1, window)
     return position % chunk + 1 if chunk else position + 1

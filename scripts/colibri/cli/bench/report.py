@@ -9,7 +9,7 @@ from typing import Any
 
 from colibri.boards import Board
 from colibri.cli import render, targets
-from colibri.cli.bench.macs import attention_macs, groups
+from colibri.cli.bench.macs import SOURCE_TOKENS, attention_macs, groups
 from colibri.folder import Folder, read_build
 
 POSITIONS = 65
@@ -31,6 +31,13 @@ def ids_of(folder: Folder) -> list[int]:
     """The token ids that are measured: any would do, the count depends on the position alone."""
     vocab = int(folder.manifest["vocab_size"])
     return [(17 * i + 1) % vocab for i in range(min(POSITIONS, int(folder.manifest["settings"]["max_seq"])))]
+
+
+def source_of(folder: Folder) -> list[int] | None:
+    """The source before them; None: the model has no encoder."""
+    max_source = folder.manifest["settings"].get("max_source")
+    vocab = int(folder.manifest["vocab_size"])
+    return None if max_source is None else [(13 * i + 5) % vocab for i in range(min(SOURCE_TOKENS, max_source))]
 
 
 def result(build: Build, counted: dict[str, Any], *, n_positions: int, simulator: bool = True) -> dict[str, Any]:

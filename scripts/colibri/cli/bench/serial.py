@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from colibri.cli import targets
-from colibri.cli.bench.report import Build, ids_of, result, summary
+from colibri.cli.bench.report import Build, ids_of, result, source_of, summary
 from colibri.errors import NoVerdict
 from colibri_sim.qemu.frames import END, CorruptResponse, Count, Frame, Message, Status, Walk, bench_request, message
 from colibri_sim.serial import SerialPort
@@ -17,7 +17,7 @@ def measure(build: Build, timeout: float | None, port: SerialPort) -> dict[str, 
     at_port = targets.flashed(build.folder.path, "bench", build.toolchain, build.opt, port)
     ids = ids_of(build.folder)
     limit = at_port.timeout_for(len(ids) + 1, 24, timeout)
-    answer = [_understood(frame) for frame in at_port.frames(bench_request(ids) + END, limit)]
+    answer = [_understood(frame) for frame in at_port.frames(bench_request(ids, source_of(build.folder)) + END, limit)]
     walk = [one for one in answer if isinstance(one, Walk)]
     counts = [one.count for one in answer if isinstance(one, Count) and one.count > 0]
     expected: list[Message] = [*walk, *(Count(i, count) for i, count in enumerate(counts)), Status(0, None)]
