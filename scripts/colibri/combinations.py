@@ -82,6 +82,8 @@ def _layer(layer: Layer) -> Iterator[str]:
             yield from _rope(layer.mixer.rope, layer.mixer.rope_dim)
         case Convolution():  # nothing beside its numbers
             pass
+    if not layer.ffn.width and (layer.ffn_norm is not None or layer.ffn_post_norm is not None):
+        yield "norms of a feed-forward that is not there"
     yield from _ffn(layer.ffn)
 
 

@@ -35,7 +35,7 @@ def table() -> str:
     specs = _oracle_specs().FAMILY_ORACLES
     by_family: dict[str, list[str]] = {name: [] for name in FAMILIES}
     configs: dict[str, ModelConfig] = {}
-    for folder in sorted((ORACLES / "data").iterdir()):
+    for folder in sorted([*(ORACLES / "data").iterdir(), *(ORACLES / "encoder_decoder").iterdir()]):
         configs[folder.name] = load(folder).config
         by_family[configs[folder.name].family].append(folder.name)
     lines = ["| family | `model_type` | what it uses | oracles | compared with |", "|---|---|---|---|---|"]
@@ -51,6 +51,8 @@ def table() -> str:
 def _model(config: ModelConfig) -> Iterator[str]:
     for layer in dict.fromkeys(config.layers):
         yield from _layer(layer)
+    if config.encoder is not None:
+        yield "encoder and decoder"
     if config.tied_head:
         yield "tied head"
     if config.head_bias:
@@ -81,7 +83,12 @@ def _layer(layer: Layer) -> Iterator[str]:
 def _attention(a: Attention) -> Iterator[str]:
     if a.router is not None:
         yield f"mixture of attention, {a.router.top_k} of {a.router.n_experts}"
-    if a.rope is None:
+    if a.over == "encoded":
+        yield "cross-attention"
+        return
+    if a.relative_bias is not None:
+        yield "relative bias"
+    elif a.rope is None:
         yield "layers without RoPE"
     elif a.rope.pairing == "adjacent":
         yield "adjacent RoPE"
@@ -108,8 +115,12 @@ _ATTENTION_WORDS = {
 
 
 def _ffn(f: Ffn) -> Iterator[str]:
+    if f.width == 0:
+        return
     if f.router is None:
         yield "dense layers"
+    if not f.gated:
+        yield "no gate"
     if f.activation != "silu":
         yield f.activation
     yield from (word for word, there in _FFN_WORDS.items() if there(f))
@@ -149,6 +160,8 @@ def _router(r: Router) -> Iterator[str]:
         yield "weights factor"
     if r.side == "input":
         yield "weights on the input"
+    if r.capacity is not None:
+        yield "capacity"
 
 
 def with_table(document: str) -> str:

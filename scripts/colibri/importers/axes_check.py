@@ -43,6 +43,12 @@ def check_axes(config: ModelConfig) -> None:
     _norm("final_norm", config.final_norm)
     for layer in dict.fromkeys(config.layers):
         _layer(layer)
+        if layer.ffn.width or config.encoder is None:
+            _ffn(layer.ffn)
+    if config.encoder is not None:
+        _integer("encoder.n_layers", config.encoder.n_layers, MAX_LAYERS)
+        _integer("encoder.max_source", config.encoder.max_source, MAX_POSITIONS)
+        _norm("encoder_norm", config.encoder.final_norm)
     for problem in contradictions(config):
         raise AxesError("axes", "axes that go together", problem)
 
@@ -79,8 +85,6 @@ def _layer(layer: Layer) -> None:
             _latent(layer.mixer)
         case Convolution():
             _integer("convolution.taps", layer.mixer.taps, MAX_TAPS)
-    if layer.ffn.width:
-        _ffn(layer.ffn)
 
 
 def _rope(rope: Rope) -> None:
@@ -129,6 +133,8 @@ def _router(r: Router) -> None:
     _integer("router.top_k", r.top_k, r.n_experts)
     _factor("router.scale", r.scale)
     _range("router.jitter", r.jitter, 0, 1)
+    if r.capacity is not None:
+        _integer("router.capacity", r.capacity, MAX_POSITIONS)
     if r.groups is not None:
         _integer("router.groups.n_groups", r.groups.n_groups, r.n_experts)
     if r.renormalise is not None:

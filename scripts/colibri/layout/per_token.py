@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one token of the sequence costs: multiply-accumulates and bytes of weights.
 
-Where experts differ in size, a bound: the largest count. Behind an encoder these are the decoder's. What a token of the source costs is `source_macs_per_token`.
+Where experts differ in size, a bound: the largest count. Behind an encoder these are the decoder's. What a token of the source
+costs is `source_macs_per_token`.
 """
 
 from __future__ import annotations

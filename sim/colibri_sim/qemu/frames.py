@@ -94,7 +94,7 @@ def generate_request(
     eos: Sequence[int] = (),
     source: Sequence[int] | None = None,
 ) -> bytes:
-    """Return the request that continues `ids` by up to `n_new` tokens. Temperature 0 is greedy. source: as of `verify_request`."""
+    """Return the request that continues `ids` by up to `n_new` tokens. Temperature 0 is greedy. source: see `verify_request`."""
     if len(eos) > 4:
         raise ValueError("at most four end tokens")
     ends = [*eos, *[-1] * (4 - len(eos))]
