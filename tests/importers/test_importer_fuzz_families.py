@@ -19,11 +19,13 @@ from colibri.importers import load
 from colibri.importers.families import FAMILIES
 from colibri.importers.safetensors import BITS_OF_DTYPE, read_header
 
-ORACLES = Path(__file__).parents[1] / "oracles" / "data"
+ORACLES = Path(__file__).parents[1] / "oracles"
 MAX_BYTES = 1 << 20
 
 # One oracle a family, and the words that mean something somewhere.
-BY_FAMILY = {load(folder).config.family: folder for folder in sorted(ORACLES.iterdir(), reverse=True)}
+BY_FAMILY = {
+    load(folder).config.family: folder for folder in sorted(ORACLES.glob("*/*"), reverse=True) if folder.is_dir()
+}
 ODD: list[Any] = [
     *(None, True, False, 0, 1, 2, 3, 4, 5, 7, 12, 40, 65536, -1, 2**31, 2**53, 0.0, 0.5, 1.5, -0.5, 1e-13, 1e9, 1e300),
     *(
