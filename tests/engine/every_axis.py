@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 from colibri.axes import (
+    NO_FFN,
     Activation,
     Attention,
     Clamp,
@@ -19,6 +20,7 @@ from colibri.axes import (
     Layer,
     Norm,
     QkNorm,
+    RelativeBias,
     Renormalise,
     Rope,
     Router,
@@ -32,7 +34,7 @@ from colibri.image.selftest import SelfTest
 from colibri.image.writer import write_image
 from colibri.layout.state_layout import StateLayout, state_layout
 from colibri.layout.uses import uses
-from colibri.model import ModelConfig
+from colibri.model import Encoder, ModelConfig
 from colibri.quantise import Policy
 from verify.random_models import random_model
 
@@ -55,6 +57,7 @@ MIXERS = (
     LatentAttention(3, 7, 5, 2, 4, 0.3, ROPES[1], RMS, q_rank=6, bias=True),
     Convolution(3, bias=True),
     Attention(6, 2, 5, 0.4, ROPES[1], o_bias=True, kv_map="tile", router=Router(4, 3, "tanh")),
+    Attention(2, 1, 7, 1.0, ROPES[0], relative_bias=RelativeBias(6, 8)),
 )  # fmt: skip
 FFNS = (
     Ffn(11, router=GROUPED, widths=(3, 4, 5, 6, 7, 11), shared=Shared(5, gated=True), output_bias=True),
@@ -65,7 +68,7 @@ FFNS = (
 
 
 def every_axis() -> ModelConfig:
-    """Every axis in some layer."""
+    """Every axis in some layer, but those that need a source."""
     n = max(len(MIXERS), len(FFNS))
     norms = (RMS, CENTRED, None)
     layers = tuple(
@@ -80,10 +83,24 @@ def every_axis() -> ModelConfig:
         )
         for i in range(n)
     )
+    alone = Layer(MIXERS[1], NO_FFN, RMS, None)
+    layers = (*layers, alone)
     config = ModelConfig("every", 40, 20, 12, layers, RMS, False, embedding_scale=2.0, logits_scale=0.5, head_bias=True)
     assert not list(contradictions(config))
-    assert all(uses(config).values()), [name for name, use in uses(config).items() if not use]
+    assert [name for name, use in uses(config).items() if not use] == ["ENCODER", "CAPACITY"]
     return config
+
+
+def with_encoder(config: ModelConfig) -> ModelConfig:
+    """The same as a decoder: a layer of an encoder before it, and one with cross-attention behind."""
+    over = Attention(4, 2, 6, 1.0, None, qkv_bias=True, over="source", relative_bias=RelativeBias(8, 5))
+    routed = Ffn(9, gated=False, router=Router(4, 1, score="softmax", weights="score", capacity=2))
+    layers = (Layer(over, routed, RMS, RMS), *config.layers)
+    crossing = Layer(replace(over, over="encoded", relative_bias=None), NO_FFN, CENTRED, None)
+    found = replace(config, layers=(*layers, crossing), encoder=Encoder(1, 7, CENTRED))
+    assert not list(contradictions(found)), list(contradictions(found))
+    assert all(uses(found).values())
+    return found
 
 
 def equally_wide(config: ModelConfig) -> ModelConfig:

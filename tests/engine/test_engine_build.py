@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from engine_tiny import FIRMWARE, Tiny, engine_sources, flags_of, tiny_of, with_extra
-from every_axis import EveryAxis
+from every_axis import EveryAxis, every_axis, with_encoder
 
 from colibri.build.coefficients import coefficients_header
 
@@ -71,7 +71,7 @@ def symbols(prefix: str, objects: list[Path]) -> tuple[set[str], set[str]]:
 
 @pytest.fixture(scope="module")
 def everything() -> EveryAxis:
-    return EveryAxis()
+    return EveryAxis("q8", with_encoder(every_axis()))
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -105,7 +105,7 @@ def test_a_prefix_renames_every_symbol_and_names_h_lists_no_other(tmp_path: Path
         folder.mkdir()
         whole = [*engine_sources(), *(FIRMWARE / "tokenizer").glob("*.c")]
         chosen = whole if kv == "q8" else [p for p in whole if p.stem == f"kv_{kv}"]
-        objects += compile_objects(EveryAxis(kv), folder, "gcc", *flags, sources=chosen)
+        objects += compile_objects(EveryAxis(kv, with_encoder(every_axis())), folder, "gcc", *flags, sources=chosen)
     defined, undefined = symbols("", objects)
     named = re.findall(r"#define colibri_(\w+)", (FIRMWARE / "include/colibri/names.h").read_text())
     assert len(named) == len(set(named))
