@@ -65,7 +65,7 @@ def test_it_is_bit_exact(packs: Packs, name: str, quant: str, kv: str) -> None:
     [
         ("switch_full", "q8", "f32", "mps2-an386"),
         ("switch", "f32", "f16", "mps3-an547"),
-        ("switch_all", "q8", "q8", "virt-riscv32"),
+        pytest.param("switch_all", "q8", "q8", "virt-riscv32", marks=pytest.mark.slow),
     ],
 )
 def test_boards_are_bit_exact(packs: Packs, name: str, quant: str, kv: str, board: str) -> None:
