@@ -18,7 +18,7 @@ static const char *const stage_names[COLIBRI_N_STAGES] = {
     [COLIBRI_STAGE_EMBED] = "embed",
     [COLIBRI_STAGE_ATTN_NORM] = "attn_norm",
 #if COLIBRI_HAS_MIXTURE
-#if COLIBRI_HAS_ROUTER_HIDDEN
+#if COLIBRI_NEEDS_FIRST_GATE
     [COLIBRI_STAGE_ATTN_ROUTER_HIDDEN] = "attn_router_hidden",
 #endif
     [COLIBRI_STAGE_ATTN_ROUTER] = "attn_router",
@@ -59,7 +59,7 @@ static const char *const stage_names[COLIBRI_N_STAGES] = {
     [COLIBRI_STAGE_ATTN_RESIDUAL] = "attn_residual",
     [COLIBRI_STAGE_FFN_NORM] = "ffn_norm",
 #if COLIBRI_HAS_EXPERTS
-#if COLIBRI_HAS_ROUTER_HIDDEN
+#if COLIBRI_NEEDS_FIRST_GATE
     [COLIBRI_STAGE_ROUTER_HIDDEN] = "router_hidden",
 #endif
     [COLIBRI_STAGE_ROUTER] = "router",

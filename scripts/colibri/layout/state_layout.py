@@ -83,8 +83,8 @@ def has_side_input(config: ModelConfig) -> bool:
 
 
 def ranks(router: Router) -> bool:
-    """Whether a router's choice needs more than its logits: vectors of scores and of selection values."""
-    plain = router.score == "raw" and not router.correction and router.groups is None
+    """Whether a router's choice needs more than its logits: vectors of scores and of selection values, or a group's logits."""
+    plain = router.score == "raw" and not router.correction and router.groups is None and router.hierarchy is None
     return not plain or router.hidden != "none"
 
 
