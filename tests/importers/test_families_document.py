@@ -15,7 +15,7 @@ import pytest
 
 from colibri.importers.families import FAMILIES
 
-_NO_CLASS = {"deepseek", "llama_moe"}
+_NO_CLASS = {"deepseek", "llama_moe", "glam", "deepspeed_moe", "hierarchical_moe", "dynamic_moe"}
 _SCRIPT = """
 import json, os, sys
 os.environ["HF_HUB_OFFLINE"] = "1"

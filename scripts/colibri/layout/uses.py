@@ -69,6 +69,16 @@ def uses(config: ModelConfig) -> dict[str, int]:
     return {name: int(value) for name, value in found.items()}
 
 
+def depends_on_data(config: ModelConfig) -> list[str]:
+    """The axes for which the number of instructions depends on the data, by design (docs/NUMERICS.md 10)."""
+    routers = [layer.ffn.router for layer in config.layers]
+    found = {
+        "router.top_p": any(r is not None and r.top_p is not None for r in routers),
+        "ffn.widths": any(len(set(layer.ffn.widths or ())) > 1 for layer in config.layers),
+    }
+    return [axis for axis, there in found.items() if there]
+
+
 _OF_EVERY_BUDGET = {"ATTENTION", "ROPE", "RMS_NORM", "EXPERTS", "DENSE", "GATE", "SWIGLU"}
 """Axes of the models for which linker/budgets.toml was measured."""
 
