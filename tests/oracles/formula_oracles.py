@@ -57,8 +57,10 @@ FORMULA_ORACLES: dict[str, Axes] = {
     },
     "deepspeed_moe": {
         **DEEPSPEED,
+        "num_key_value_heads": 2,
         "num_experts": [5],
         "topk": 2,
+        "qkv_layout": "per_kv_head",
         "activation": "gelu_pytorch_tanh",
         "untie_embeddings_and_output_weights": True,
     },
@@ -68,7 +70,6 @@ FORMULA_ORACLES: dict[str, Axes] = {
         "num_experts": [3, 6],
         "topk": 1,
         "mlp_type": "residual",
-        "qkv_layout": "per_kv_head",
     },
     "hierarchical_moe": {
         **BASE,

@@ -170,7 +170,7 @@ class Model:
         a = self.axes
         groups, size = a["num_groups"], a["num_experts_per_group"]
         primary = x @ self.w.get_(f"{name}.gate.primary.weight", groups, self.hidden).T
-        secondary = torch.einsum("th,geh->tge", x, self.w.get_(f"{name}.gate.secondary.weight", groups, size, self.hidden))
+        secondary = (x @ self.w.get_(f"{name}.gate.secondary.weight", groups * size, self.hidden).T).view(-1, groups, size)
         outer, group = self.ranked(primary, a["num_groups_per_tok"])
         kept = torch.take_along_dim(secondary, group[:, :, None], 1)
         inner, expert = self.ranked(kept, a["num_experts_per_group_per_tok"])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hierarchical mixture of experts (Shazeer et al. 2017, appendix B) in a Llama's body.
 
-No framework ships it, so the names are Colibri's: ``mlp.gate.primary.weight [G, H]``, ``mlp.gate.secondary.weight [G, E/G, H]``,
-and expert J of group I is ``mlp.experts.{I * E/G + J}.up_proj.weight``, ``down_proj`` and, with `gated_experts`, ``gate_proj``.
+No framework ships it, so the names are Colibri's: ``mlp.gate.primary.weight [G, H]``, ``mlp.gate.secondary.weight [E, H]`` group
+by group, and expert J of group I is ``mlp.experts.{I * E/G + J}.up_proj.weight``, ``down_proj`` and, with `gated_experts`, ``gate_proj``.
 """
 
 from __future__ import annotations
@@ -24,10 +24,13 @@ from colibri.importers.families.decoder import (
     read_width,
 )
 from colibri.importers.families.family import Family
-from colibri.importers.families.names import bind_decoder
+from colibri.importers.families.names import LLAMA, Table, bind_decoder
 from colibri.importers.limits import MAX_ROW_ELEMS
 from colibri.importers.rope_config import read_rope
 from colibri.model import ModelConfig
+
+
+_TABLE: Table = {**LLAMA, "router.primary": "mlp.gate.primary", "router": "mlp.gate.secondary"}
 
 
 def _config(config: ConfigReader) -> ModelConfig:
@@ -46,19 +49,12 @@ def _router(config: ConfigReader) -> Router:
     return Router(n_groups * size, top_groups * top_k, hierarchy=Hierarchy(n_groups, top_groups))
 
 
-def _parts(config: ModelConfig, n: int, prefix: str, _sources: Sources) -> Iterator[Part]:
-    router, h = config.layers[n].ffn.router, config.hidden_size
-    assert router is not None
-    assert router.hierarchy is not None
-    groups = router.hierarchy.n_groups
-    yield Part(f"layers.{n}.router.primary.weight", f"{prefix}mlp.gate.primary.weight", (groups, h))
-    secondary = (groups, router.n_experts // groups, h)
-    yield Part(f"layers.{n}.router.weight", f"{prefix}mlp.gate.secondary.weight", secondary, merged=True)
-    yield from bind_apart(config, n, f"{prefix}mlp.experts")
+def _experts(config: ModelConfig, n: int, prefix: str, _sources: Sources) -> Iterator[Part]:
+    return bind_apart(config, n, f"{prefix}mlp.experts")
 
 
 def _bindings(config: ModelConfig, sources: Sources, _reader: ConfigReader) -> Iterator[Binding]:
-    return bind_decoder(config, sources, special=_parts)
+    return bind_decoder(config, sources, _TABLE, _experts)
 
 
 FAMILY = Family(
