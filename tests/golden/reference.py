@@ -254,7 +254,9 @@ class Simulation(Products):
             z = z + self.vector(name + ".bias")
         if router.hierarchy is not None:
             primary = n @ self.matrix(name + ".primary.weight").T
-            picks = [by_hierarchy(router, router.hierarchy, *rows) for rows in zip(primary.tolist(), z.tolist(), strict=True)]
+            picks = [
+                by_hierarchy(router, router.hierarchy, *rows) for rows in zip(primary.tolist(), z.tolist(), strict=True)
+            ]
             return np.array([ids for ids, _ in picks]), np.array([w for _, w in picks])
         correction = self.vector(name + ".correction").tolist() if router.correction else None
         picks = [choose(router, row.tolist(), correction) for row in z]

@@ -177,10 +177,13 @@ AXES: dict[str, ModelConfig] = {
     "top-p": config(ffn=router(score="softmax", weights="score", top_p=0.6, top_k=4)),
     "top-p, renormalised, a shared block": config(
         ffn=replace(
-            router(**SCORED, top_p=1.0, top_k=5, renormalise=Renormalise(), correction=True, scale=1.5), shared=Shared(9)
+            router(**SCORED, top_p=1.0, top_k=5, renormalise=Renormalise(), correction=True, scale=1.5),
+            shared=Shared(9),
         )
     ),
-    "mixed shared block": config(ffn=replace(router(top_k=1, score="softmax", weights="score"), shared=Shared(20, mix=True))),
+    "mixed shared block": config(
+        ffn=replace(router(top_k=1, score="softmax", weights="score"), shared=Shared(20, mix=True))
+    ),
     "sparsemixer": config(ffn=router(method="sparsemixer", top_k=2, jitter=0.1)),
     "all experts": config(ffn=router(top_k=6)),
     "one expert": config(ffn=router(n_experts=1, top_k=1)),

@@ -145,16 +145,30 @@ def fed_scores(p: float, k: int, s: list[float], **axes: Any) -> tuple[list[int]
 
 @pytest.mark.parametrize(
     ("p", "n"),
-    [(2.0**-40, 1), (0.5, 1), (np.nextafter(np.float32(0.5), np.float32(1)), 2), (0.75, 2), (0.76, 3), (0.96875, 5), (1.0, 6)],
+    [
+        (2.0**-40, 1),
+        (0.5, 1),
+        (np.nextafter(np.float32(0.5), np.float32(1)), 2),
+        (0.75, 2),
+        (0.76, 3),
+        (0.96875, 5),
+        (1.0, 6),
+    ],
 )
 @pytest.mark.parametrize("k", [1, 3, E])
 def test_the_fewest_experts_whose_scores_sum_to_p(p: float, n: int, k: int) -> None:
     n = min(n, k)
-    assert fed_scores(float(p), k, PROBABILITIES) == ([*range(n), *[-1] * (k - n)], [*PROBABILITIES[:n], *[0.0] * (k - n)])
+    assert fed_scores(float(p), k, PROBABILITIES) == (
+        [*range(n), *[-1] * (k - n)],
+        [*PROBABILITIES[:n], *[0.0] * (k - n)],
+    )
 
 
 def test_ties_in_a_share_go_to_the_lower_index() -> None:
-    assert fed_scores(0.5, E, [0.125, 0.25, 0.25, 0.125, 0.125, 0.125]) == ([1, 2, -1, -1, -1, -1], [0.25, 0.25, 0, 0, 0, 0])
+    assert fed_scores(0.5, E, [0.125, 0.25, 0.25, 0.125, 0.125, 0.125]) == (
+        [1, 2, -1, -1, -1, -1],
+        [0.25, 0.25, 0, 0, 0, 0],
+    )
     for k in range(1, E + 1):
         chosen, w = fed_scores(1.0, k, [2.0**-3] * E)  # they sum to less than 1: all that may
         assert (chosen, w) == (list(range(k)), [2.0**-3] * k)

@@ -41,7 +41,9 @@ def table() -> str:
     lines = ["| family | `model_type` | what it uses | oracles | compared with |", "|---|---|---|---|---|"]
     for name, family in FAMILIES.items():
         used = dict.fromkeys(word for oracle in by_family[name] for word in _model(configs[oracle]))
-        published = any(o in formulas or (o in specs and specs[o].config.startswith("published:")) for o in by_family[name])
+        published = any(
+            o in formulas or (o in specs and specs[o].config.startswith("published:")) for o in by_family[name]
+        )
         reference = "the published formula, in PyTorch" if published else "transformers"
         oracles = ", ".join(f"`{oracle}`" for oracle in by_family[name])
         lines.append(f"| {family.title} | `{name}` | {', '.join(used)} | {oracles} | {reference} |")

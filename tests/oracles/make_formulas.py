@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from formula_oracles import FORMULA_ORACLES
 from safetensors.torch import save_file
-from torch.nn import functional as F
+from torch.nn import functional
 
 DATA = Path(__file__).parent / "data"
 SEED, N_TOKENS = 1234, 24
@@ -31,10 +31,10 @@ MIN_MARGIN = 1e-3  # of a choice: between the last expert chosen and the first o
 MIN_ORDER = 1e-4
 Axes = dict[str, Any]
 ACT = {
-    "gelu": F.gelu,
-    "gelu_pytorch_tanh": lambda x: F.gelu(x, approximate="tanh"),
-    "relu": F.relu,
-    "silu": F.silu,
+    "gelu": functional.gelu,
+    "gelu_pytorch_tanh": lambda x: functional.gelu(x, approximate="tanh"),
+    "relu": functional.relu,
+    "silu": functional.silu,
 }
 
 
@@ -77,8 +77,8 @@ class Model:
         weight = self.w.get_(f"{name}.weight", self.hidden)
         if self.is_megatron:
             bias = self.w.get_(f"{name}.bias", self.hidden)
-            return F.layer_norm(x, (self.hidden,), weight, bias, self.axes["layernorm_epsilon"])
-        return F.rms_norm(x, (self.hidden,), weight, self.axes["rms_norm_eps"])
+            return functional.layer_norm(x, (self.hidden,), weight, bias, self.axes["layernorm_epsilon"])
+        return functional.rms_norm(x, (self.hidden,), weight, self.axes["rms_norm_eps"])
 
     def logits(self, ids: torch.Tensor) -> torch.Tensor:
         self.chosen, self.margins, self.orders = {}, [], []
@@ -128,7 +128,9 @@ class Model:
         return self.linear(f"{name}.down_proj", h, self.hidden)
 
     def megatron_block(self, name: str, x: torch.Tensor) -> torch.Tensor:
-        h = ACT[self.axes.get("activation", "gelu")](self.linear(f"{name}.dense_h_to_4h", x, self.axes["ffn_hidden_size"]))
+        h = ACT[self.axes.get("activation", "gelu")](
+            self.linear(f"{name}.dense_h_to_4h", x, self.axes["ffn_hidden_size"])
+        )
         return self.linear(f"{name}.dense_4h_to_h", h, self.hidden)
 
     def ranked(self, p: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -170,7 +172,9 @@ class Model:
         a = self.axes
         groups, size = a["num_groups"], a["num_experts_per_group"]
         primary = x @ self.w.get_(f"{name}.gate.primary.weight", groups, self.hidden).T
-        secondary = (x @ self.w.get_(f"{name}.gate.secondary.weight", groups * size, self.hidden).T).view(-1, groups, size)
+        secondary = (x @ self.w.get_(f"{name}.gate.secondary.weight", groups * size, self.hidden).T).view(
+            -1, groups, size
+        )
         outer, group = self.ranked(primary, a["num_groups_per_tok"])
         kept = torch.take_along_dim(secondary, group[:, :, None], 1)
         inner, expert = self.ranked(kept, a["num_experts_per_group_per_tok"])
@@ -238,7 +242,9 @@ def by_token(x: torch.Tensor, chosen: torch.Tensor, w: torch.Tensor, expert: Any
     """The weighted sum of each token's experts; -1: none."""
     return torch.stack(
         [
-            sum((w[t, j] * expert(int(e), x[t : t + 1])[0] for j, e in enumerate(es) if e >= 0), torch.zeros(x.shape[1]))
+            sum(
+                (w[t, j] * expert(int(e), x[t : t + 1])[0] for j, e in enumerate(es) if e >= 0), torch.zeros(x.shape[1])
+            )
             for t, es in enumerate(chosen)
         ]
     )
@@ -271,7 +277,9 @@ def make(name: str) -> None:
     while True:
         logits = model.logits(torch.from_numpy(ids)).numpy()
         touch(model)
-        margin, order = (np.min(found, axis=0) if found else np.ones(N_TOKENS) for found in (model.margins, model.orders))
+        margin, order = (
+            np.min(found, axis=0) if found else np.ones(N_TOKENS) for found in (model.margins, model.orders)
+        )
         doubtful = np.flatnonzero((margin <= MIN_MARGIN) | (order <= MIN_ORDER))
         if not len(doubtful):
             break
@@ -290,8 +298,9 @@ def make(name: str) -> None:
     )
     save_file(dict(model.w), folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "config.json").write_text(json.dumps(axes, indent=2) + "\n")
-    counts = np.unique((experts >= 0).sum(-1), return_counts=True)
-    print(f"{name:20} margin {margin.min():.1e} logits std {logits.std():.2f} experts a token {dict(zip(*map(list, counts), strict=True))}")
+    print(
+        f"{name:20} margin {margin.min():.1e} logits std {logits.std():.2f}, {(experts >= 0).sum() / N_TOKENS:.1f} experts a token"
+    )
 
 
 if __name__ == "__main__":

@@ -123,9 +123,7 @@ class RouterOperators(Operators):
             d = d + np.float32(r.eps)
         return f.snap(w / np.maximum(d, np.float32(r.floor))[:, None])
 
-    def by_hierarchy(
-        self, router: Router, h: Hierarchy, primary: F32Array, z: F32Array
-    ) -> tuple[I32Array, F32Array]:
+    def by_hierarchy(self, router: Router, h: Hierarchy, primary: F32Array, z: F32Array) -> tuple[I32Array, F32Array]:
         """Two gates, each a softmax over the best: primary [T, n_groups], z the logits of the groups' own gates."""
         size, k = router.n_experts // h.n_groups, router.top_k // h.top_groups
         groups, of_groups = self.best(primary, h.top_groups)

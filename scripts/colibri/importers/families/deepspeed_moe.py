@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """DeepSpeed-MoE and PR-MoE (Rajbhandari et al. 2022, section 4): Megatron-DeepSpeed's names, with its arguments as config.json.
 
-Residual experts (`mlp_type` residual) are mixed with the fixed MLP by the softmax of ``mlp.coefficient``, as DeepSpeed's layer does
-it; a pyramid is a list of `num_experts`. No token is dropped: what an expert's capacity would drop depends on the other tokens.
-The checkpoint is a safetensors export: Megatron's own files are pickles.
+Residual experts (`mlp_type` residual) are mixed with the fixed MLP by the softmax of ``mlp.coefficient``, as DeepSpeed's layer
+does it; a pyramid is a list of `num_experts`. No token is dropped: what an expert's capacity would drop depends on the other
+tokens. The checkpoint is a safetensors export: Megatron's own files are pickles.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from colibri.importers.bind import Binding, Part, Sources
 from colibri.importers.config import ConfigReader
 from colibri.importers.families.decoder import (
     COMMON_DEFAULTS,
-    f32,
     read_activation,
     read_attention,
     read_head_dim,
@@ -58,7 +57,9 @@ _TOP_2_FLOOR = 2.0**-23
 def _config(config: ConfigReader) -> ModelConfig:
     config = config.spelt(_SPELLING)
     if not config.flag("use_rotary_position_embeddings"):
-        raise config.error("use_rotary_position_embeddings", "true", hint="learned position embeddings are not supported")
+        raise config.error(
+            "use_rotary_position_embeddings", "true", hint="learned position embeddings are not supported"
+        )
     require(config, "qkv_layout", "contiguous", "per_kv_head")
     bias = config.flag("add_bias_linear")
     attention = read_attention(config, read_rope(config, read_head_dim(config)).rope, qkv_bias=bias, o_bias=bias)
@@ -91,7 +92,9 @@ def _expert_counts(config: ConfigReader, n_moe_layers: int) -> list[int]:
         values = values * n_moe_layers
     counts = [n for n in values if isinstance(n, int) and not isinstance(n, bool) and 1 <= n <= MAX_ROW_ELEMS]
     if len(counts) != n_moe_layers or counts != values:
-        raise config.error("num_experts", f"one number of experts, or one for each of {n_moe_layers} layers with experts")
+        raise config.error(
+            "num_experts", f"one number of experts, or one for each of {n_moe_layers} layers with experts"
+        )
     return counts
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hierarchical mixture of experts (Shazeer et al. 2017, appendix B) in a Llama's body.
 
-No framework ships it, so the names are Colibri's: ``mlp.gate.primary.weight [G, H]``, ``mlp.gate.secondary.weight [E, H]`` group
-by group, and expert J of group I is ``mlp.experts.{I * E/G + J}.up_proj.weight``, ``down_proj`` and, with `gated_experts`, ``gate_proj``.
+No framework ships it, so the names are Colibri's: ``mlp.gate.primary.weight [G, H]``; ``mlp.gate.secondary.weight [E, H]``, group
+by group; expert J of group I is ``mlp.experts.{I * E/G + J}.up_proj.weight``, ``down_proj`` and, with `gated_experts`,
+``gate_proj``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ from colibri.importers.families.names import LLAMA, Table, bind_decoder
 from colibri.importers.limits import MAX_ROW_ELEMS
 from colibri.importers.rope_config import read_rope
 from colibri.model import ModelConfig
-
 
 _TABLE: Table = {**LLAMA, "router.primary": "mlp.gate.primary", "router": "mlp.gate.secondary"}
 
