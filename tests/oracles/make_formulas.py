@@ -299,7 +299,7 @@ def make(name: str) -> None:
     save_file(dict(model.w), folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "config.json").write_text(json.dumps(axes, indent=2) + "\n")
     print(
-        f"{name:20} margin {margin.min():.1e} logits std {logits.std():.2f}, {(experts >= 0).sum() / N_TOKENS:.1f} experts a token"
+        f"{name:20} margin {margin.min():.1e} logits std {logits.std():.2f}, {(experts >= 0).sum() / N_TOKENS:.1f} experts"
     )
 
 
