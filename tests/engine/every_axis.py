@@ -90,9 +90,13 @@ def every_axis() -> ModelConfig:
 
 
 def equally_wide(config: ModelConfig) -> ModelConfig:
-    """Experts of one layer all alike, so that the choice among them changes no number of instructions."""
-    layers = tuple(replace(layer, ffn=replace(layer.ffn, widths=None)) for layer in config.layers)
-    return replace(config, layers=layers)
+    """Experts of one layer all alike and always as many, so that the choice among them changes no number of instructions."""
+
+    def even(ffn: Ffn) -> Ffn:
+        router = None if ffn.router is None else replace(ffn.router, top_p=None)
+        return replace(ffn, widths=None, router=router)
+
+    return replace(config, layers=tuple(replace(layer, ffn=even(layer.ffn)) for layer in config.layers))
 
 
 @dataclass(frozen=True)

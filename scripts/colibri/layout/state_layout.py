@@ -22,7 +22,7 @@ class Largest:
     q         queries, or what stands in their place;  kv: keys of one position;  gate: of the attention's output
     scores    of one head, a sink included
     width     of a feed-forward block;  experts, top_k: of a router
-    ranking   of the router's scratch: one vector of n_experts for each of three uses
+    ranking   of the router's scratch, in each of three uses: of any router's experts, as all take that way where one has to
     mixture   of one slot's heads in a mixture of attention
     q_rank ... value: of latent attention; latent_q: its queries before they meet the latent; latent: its key
     conv      the three vectors of a convolution
@@ -128,6 +128,8 @@ def _largest(config: ModelConfig) -> Largest:
         see(width=_widest(layer.ffn))
         if layer.ffn.router is not None:
             see(**_of_router(layer.ffn.router))
+    if found["ranking"]:
+        found["ranking"] = found["experts"]
     return Largest(**found | {"rope_pairs": table_sizes(config).get(INV_FREQ, 0)})
 
 
