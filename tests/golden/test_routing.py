@@ -179,6 +179,15 @@ def test_a_share_of_zeros_is_all_that_may_run() -> None:
     assert fed_scores(0.5, 3, [0.0] * E) == ([0, 1, 2], [0.0] * 3)
 
 
+def test_a_share_that_is_not_a_number_ends_with_the_expert_that_made_it_so() -> None:
+    """Its weight makes the sum of the layer leave the range, which is a status; no id is ever another expert's than a score's."""
+    assert fed_scores(0.9, 4, [0.5, 0.25, 0.125, 0.125, 0.0, 0.0])[0] == [0, 1, 2, 3]
+    model = Fed(config(ffn=router()), weights(config(), "f32"))
+    s = np.array([[0.5, np.nan, 0.25, 0.125, 0.0, 0.0]], np.float32)
+    ids_ = np.array([[0, 1, 2, 3]], np.int32)
+    assert model.shortest_prefix(np.float32(0.9), s, ids_).tolist() == [[0, 1, -1, -1]]
+
+
 def test_the_share_is_of_the_scores_and_not_of_what_reorders_them() -> None:
     class Corrected(Fed):
         def correct(self, name: str, s: Any) -> Any:
@@ -256,10 +265,11 @@ def test_equal_router_rows_choose_in_order(name: str) -> None:
             assert np.array_equal(chosen, np.broadcast_to(expected, chosen.shape))
 
 
+@pytest.mark.parametrize("name", ["plain", "top-p", "hierarchy", "mixed shared block"])
 @pytest.mark.parametrize("tensor", ["attn.o.weight", "experts.2.up.weight", "experts.1.down.weight", "ffn_norm.weight"])
-def test_no_router_sees_what_is_not_finite(tensor: str) -> None:
+def test_no_router_sees_what_is_not_finite(tensor: str, name: str) -> None:
     """Numbers out of range end the step with a status before a router reads them."""
-    of = AXES["plain"]
+    of = AXES[name]
     seen = []
 
     class Watched(GoldenModel):

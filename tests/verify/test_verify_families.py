@@ -99,7 +99,10 @@ def test_a_router_that_ranks_beside_a_larger_one_that_does_not(packs: Packs) -> 
     """Their vectors lie in one scratch, which the larger number of experts must not make them leave."""
     rope = Rope("half", (1.0, 0.1))
     attention, norm = Attention(2, 1, 4, 0.5, rope), Norm(1e-5)
-    ffns = (Ffn(1, router=Router(90, 2)), Ffn(1, router=Router(6, 3, score="sigmoid", correction=True, weights="score")))
+    ffns = (
+        Ffn(1, router=Router(90, 2)),
+        Ffn(1, router=Router(6, 3, score="sigmoid", correction=True, weights="score")),
+    )
     layers = tuple(Layer(attention, ffn, norm, norm) for ffn in (*ffns, ffns[1]))
     config = ModelConfig("narrow", 20, 5, 24, layers, norm, tied_head=False)
     source = Checkpoint(random_model(config, 1), "narrow")
