@@ -117,7 +117,7 @@ class FfnOperators(RouterOperators):
         for name, width, at in blocks:
             down[at] = self.linear(f"{name}.down", act[at][:, :width], bias=ffn.bias)
         for slot in range(x.shape[1]):
-            rows = np.where(widths[:, slot] > 0, down.shape[-1], 0)
+            rows = np.where(widths[:, slot] > 0, self.config.hidden_size, 0)
             self.emit(call, "down", down[:, slot], slot=slot, widths=rows)
         return down
 
