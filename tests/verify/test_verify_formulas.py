@@ -13,7 +13,6 @@ ALWAYS = {
     ("dynamic_moe", "f32"),
     ("dynamic_moe", "q8"),
     ("hierarchical_moe", "q8"),
-    ("pr_moe", "f32"),
     ("pr_moe", "q8"),
 }
 BOARDS = {"mps2-an386": "s", "mps3-an547": "2", "virt-riscv32": "2"}
