@@ -20,9 +20,10 @@ HEADER = (
     ("directory_crc32", "I"), ("quant", "88s"), ("name", "20s"), ("source_sha256", "32s"), ("header_crc32", "I"),
 )  # fmt: skip
 IN_LAYER = (
-    "attn_norm attn.router.hidden attn.router attn.router.correction attn.q_a attn.q_a_norm attn.q attn.k attn.v attn.kv_a "
-    "attn.kv_a_norm attn.k_up attn.v_up attn.q_norm attn.k_norm attn.sinks attn.gate attn.o conv.in conv.taps conv.out "
-    "attn_post_norm ffn_norm router.hidden router router.correction shared_gate ffn ffn_post_norm"
+    "attn_norm attn.router.hidden attn.router.primary attn.router attn.router.correction attn.q_a attn.q_a_norm attn.q "
+    "attn.k attn.v attn.kv_a attn.kv_a_norm attn.k_up attn.v_up attn.q_norm attn.k_norm attn.sinks attn.gate attn.o "
+    "conv.in conv.taps conv.out attn_post_norm ffn_norm router.hidden router.primary router router.correction shared_gate "
+    "shared_mix ffn ffn_post_norm"
 )
 KINDS = ("expert", "shared", "dense", "attention")
 ORDER = ("attention", "expert", "shared", "dense")

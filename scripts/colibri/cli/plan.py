@@ -12,6 +12,7 @@ from colibri.boards import list_boards, load_board
 from colibri.cli import options, render, workflow
 from colibri.errors import DoesNotFit, UsageError
 from colibri.layout.plan import Part, Plan, make_plan, require_fit
+from colibri.layout.uses import depends_on_data
 
 
 @click.command("plan")
@@ -69,6 +70,7 @@ def _text(plan: Plan) -> str:
     regions = [
         (r.name, f"{r.origin:#010x}", r.length, r.used, f"{100 * r.used / r.length:.1f} %") for r in plan.regions
     ]
+    most = "at most " if depends_on_data(plan.config) else ""
     lines = [
         f"{plan.board}, {plan.quant}: {'fits' if plan.fits else 'does not fit'}",
         "",
@@ -76,6 +78,6 @@ def _text(plan: Plan) -> str:
         "",
         *([render.table(("region", "origin", "length", "used", ""), regions), ""] if regions else []),
         f"weights at {plan.weights_address:#x}" if plan.weights_region else "weights mapped from a file",
-        f"{plan.macs_per_token:,} multiply-accumulates and {plan.weight_bytes_read_per_token:,} bytes of weights per token",
+        f"{most}{plan.macs_per_token:,} multiply-accumulates and {plan.weight_bytes_read_per_token:,} bytes of weights per token",
     ]
     return "\n".join(lines)

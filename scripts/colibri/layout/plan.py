@@ -20,7 +20,7 @@ from colibri.layout.per_token import attention_macs, bytes_read_per_token, macs_
 from colibri.layout.settings import Settings
 from colibri.layout.state_layout import StateLayout, state_layout
 from colibri.layout.statics import app_array_bytes
-from colibri.layout.uses import extra_axes
+from colibri.layout.uses import depends_on_data, extra_axes
 from colibri.model import ModelConfig
 
 APP = "generate"
@@ -85,6 +85,7 @@ class Plan:
             "offset_table_bytes": self.table_bytes,
             "extra_axes": extra_axes(self.config),
             "app_array_bytes": app_array_bytes(self.config),
+            "depends_on_data": depends_on_data(self.config),
             "macs_per_token": self.macs_per_token,
             "operator_macs": operator_macs(self.config, self.layout),
             "attention_macs": [list(one) for one in attention_macs(self.config)],
