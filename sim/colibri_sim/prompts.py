@@ -12,6 +12,9 @@ from colibri.model import ModelConfig
 from colibri.tokenizer import Tokenizer
 from colibri_sim.vectors import Prompt
 
+IDS = "ids:"
+"""How a prompt begins that is no text."""
+
 POSITIONS = 32
 """Tokens of a built-in prompt; the built-in texts are cut to them."""
 
@@ -59,8 +62,8 @@ def read_prompts(path: Path, config: ModelConfig, tokenizer: Tokenizer | None) -
 
 def parse_prompt(line: str, where: str, vocab_size: int, max_seq: int, tokenizer: Tokenizer | None) -> Prompt:
     """Text for the tokenizer, or ``ids: 1 2 3``. Raises UsageError for what the engine would refuse."""
-    if line.startswith("ids:"):
-        prompt = Prompt(parse_ids(line[4:], where))
+    if line.startswith(IDS):
+        prompt = Prompt(parse_ids(line.removeprefix(IDS), where))
     elif tokenizer is None:
         raise UsageError(
             where,

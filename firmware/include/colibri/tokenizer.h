@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text to token ids and back, on the device: the model's own tokenizer, from the tables that `colibri pack --text` puts into the
- * image. Optional: nothing else of the engine uses it.
+ * image (and `colibri pack` into model_tokenizer.bin). Optional: nothing else of the engine uses it.
  *
  *     colibri_tokenizer_t tokenizer;
- *     colibri_tokenizer_init(&tokenizer, image + COLIBRI_OFFSET_TOKENIZER, COLIBRI_TOKENIZER_BYTES);
+ *     colibri_tokenizer_init(&tokenizer, image + COLIBRI_TOKENIZER_AT, COLIBRI_TOKENIZER_BYTES);
  *     n = colibri_tokenize(&tokenizer, text, n_bytes, COLIBRI_TOKENIZE_AROUND, ids, max_ids, workspace, sizeof workspace);
  *
  * EXACT: the ids and the text are those of the tokenizers package. The conventions are those of colibri.h.

@@ -16,7 +16,7 @@ from colibri.folder import read_build, read_folder
 @options.DIR
 @click.option(
     "--app",
-    type=click.Choice(["generate", "verify", "bench", "lib"]),
+    type=click.Choice(["generate", "text", "verify", "bench", "lib"]),
     default="generate",
     show_default=True,
     help="What.",

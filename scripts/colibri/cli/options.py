@@ -225,6 +225,12 @@ _SETTINGS = (
     click.option("--max-seq", type=IntegerType(1), help="Context length in tokens. [the checkpoint's]"),
     click.option("--weights-addr", type=IntegerType(), help="Address of the image. [the board's]"),
     click.option("--expert-align", type=AlignType(), help="line, sector or bytes: where an expert may start. [line]"),
+    click.option(
+        "--text",
+        metavar="BYTES",
+        type=IntegerType(1, 1 << 16),
+        help="Put the tokenizer into the image, for the application text and prompts of up to so many bytes. [not]",
+    ),
     click.option("--name", "prefix", type=PrefixType(), help="Symbol prefix of this model's C interface."),
 )
 _KERNELS = click.option("--kernels", metavar="SET", help="Kernel set that the image is laid out for. [the board's]")
@@ -242,7 +248,7 @@ def settings_options_of_bench(function: F) -> F:
     return function
 
 
-SETTING_NAMES = ("quant", "kv", "max_seq", "weights_addr", "expert_align", "kernels", "prefix")
+SETTING_NAMES = ("quant", "kv", "max_seq", "weights_addr", "expert_align", "kernels", "prefix", "text")
 NO_SETTINGS: dict[str, Any] = {**dict.fromkeys(SETTING_NAMES), "family": None, "overrides": ()}
 """The values of `settings_options` where none is given."""
 
@@ -257,6 +263,7 @@ def settings_from(values: dict[str, Any]) -> Settings:
         expert_align=values["expert_align"] or "line",
         kernels=values["kernels"],
         prefix=values["prefix"],
+        text_bytes=values["text"],
     )
 
 
