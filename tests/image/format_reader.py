@@ -25,7 +25,7 @@ IN_LAYER = (
     "conv.in conv.taps conv.out attn_post_norm ffn_norm router.hidden router.primary router router.correction shared_gate "
     "shared_mix ffn ffn_post_norm"
 )
-KINDS = ("expert", "shared", "dense", "attention")
+KINDS = ("expert", "shared", "dense", "attention", "tokenizer")
 ORDER = ("attention", "expert", "shared", "dense")
 BLOCKS = ("experts.{}", "shared", "ffn", "attn.experts.{}")
 ELEMENT_BYTES = {"f32": 4, "bf16": 2, "f16": 2}
@@ -110,6 +110,7 @@ class Reader:
         self.selftest = struct.unpack_from("<8i8I", self.image, up(cursor, 16))
         assert up(cursor, 16) + 64 == self.header["dense_offset"] + self.header["dense_bytes"]
         places = [(layer, KINDS.index(kind), index) for layer, kind, index in self._owned()]
+        self.tokenizer = self._take_tokenizer()
         assert places == [(layer, kind, index) for *_, layer, kind, index in self.experts]
         for offset, n_bytes, _, layer, kind, index in self.experts:
             block = BLOCKS[kind].format(index)
@@ -120,6 +121,16 @@ class Reader:
         for entry in self.manifest["tensors"]:
             block = self.blocks[entry["name"]]
             assert (entry["offset"], entry["bytes"]) == (block.offset, block.bytes), entry["name"]
+
+    def _take_tokenizer(self) -> bytes | None:
+        """The tokenizer's tables, which end the directory and the image but for its padding; nothing else lies behind a block."""
+        *_, (offset, n_bytes, _, layer, kind, index) = self.experts
+        assert not any(self.image[offset + n_bytes :])
+        if kind != KINDS.index("tokenizer"):
+            return None
+        self.experts.pop()
+        assert (layer, index) == (0, 0)
+        return self.image[offset : offset + n_bytes]
 
     def dense_order(self) -> list[str]:
         names = self._present("", "embed")
@@ -139,7 +150,7 @@ class Reader:
         found = set()
         for name in self.blocks:
             parts = name.split(".")
-            for kind, block in zip(KINDS, BLOCKS, strict=True):
+            for kind, block in zip(KINDS[:4], BLOCKS, strict=True):
                 at = block.removesuffix(".{}").split(".")
                 if parts[2 : 2 + len(at)] == at and len(parts) > 3 + len(at):
                     index = int(parts[2 + len(at)]) if "experts" in at else 0

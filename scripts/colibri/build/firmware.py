@@ -72,9 +72,15 @@ def _no_tokenizer(folder: Folder) -> UsageError:
     """Why an image cannot be the application text's, and what would help."""
     device = folder.manifest["device_tokenizer"]
     if device is None:
-        got, hint = "one of a checkpoint without a tokenizer", "put the model's tokenizer.json into its folder, then pack"
+        got, hint = (
+            "one of a checkpoint without a tokenizer",
+            "put the model's tokenizer.json into its folder, then pack",
+        )
     elif "unsupported" in device:
-        got, hint = f"one whose tokenizer has {device['unsupported']}", "build generate: colibri run tokenises on the host"
+        got, hint = (
+            f"one whose tokenizer has {device['unsupported']}",
+            "build generate: colibri run tokenises on the host",
+        )
     else:
         got, hint = "one without", "pack the checkpoint again with --text 512: for prompts of up to 512 bytes"
     return UsageError(f"--app text: {folder.path}", expected="an image with the tokenizer", got=got, hint=hint)

@@ -130,22 +130,14 @@ def story(
     # the last token needs no place in the context
     n_tokens = min(n_tokens, int(folder.manifest["settings"]["max_seq"]) - len(ids) + 1)
     eos = folder.manifest["eos_ids"][:4]
-    on_device = application(folder, prompt) == "text"
-    request = (text_request if on_device else generate_request)(
-        prompt.encode() if on_device else ids,
-        n_tokens,
-        temperature=sampling.temperature,
-        top_k=sampling.top_k,
-        top_p=sampling.top_p,
-        seed=sampling.seed,
-        eos=eos,
-    )
+    how = {**vars(sampling), "eos": eos}
     limit = targets.timeout_for(folder, len(ids) + n_tokens, timeout)
-    answer = _answer(folder, board, elf, request + END, limit)
-    if on_device:
-        pieces = read_on_device(answer, ids)
+    if application(folder, prompt) == "text":
+        request = text_request(prompt.encode(), n_tokens, **how)
+        pieces = read_on_device(_answer(folder, board, elf, request + END, limit), ids)
     else:
-        pieces = read_on_host(answer, ids, tokenizer, n_tokens, eos)
+        request = generate_request(ids, n_tokens, **how)
+        pieces = read_on_host(_answer(folder, board, elf, request + END, limit), ids, tokenizer, n_tokens, eos)
     if as_json:
         _json_lines(pieces, len(ids))
     else:

@@ -100,9 +100,7 @@ class Plan:
         return {"text": self.text.array_bytes} if self.text is not None and self.text.in_image else {}
 
 
-def make_plan(
-    config: ModelConfig, board: Board, settings: Settings, tokenizer: DeviceTokenizer | None = None
-) -> Plan:
+def make_plan(config: ModelConfig, board: Board, settings: Settings, tokenizer: DeviceTokenizer | None = None) -> Plan:
     """Plan a model for a board.
 
     tokenizer  the checkpoint's; None: it has none
@@ -166,11 +164,9 @@ def _remedy(config: ModelConfig, board: Board, settings: Settings, tokenizer: De
     trials: list[dict[str, Any]] = [{}, *({"quant": q} for q in quants), {"kv": "f16"}, {"kv": "q8"}]
     trials += [{"max_seq": n} for n in shorter]
     trials += [{"quant": q, "kv": "q8", "max_seq": n} for q in quants for n in [None, *shorter]]
-    places = {
-        "": settings,
-        "without --weights-addr": replace(settings, weights_address=None),
-        "without --text": replace(settings, text_bytes=None),
-    }
+    places = {"": settings, "without --weights-addr": replace(settings, weights_address=None)}
+    if settings.text_bytes is not None:
+        places["without --text"] = replace(settings, text_bytes=None)
     for trial in trials:
         options = " ".join(_option(k, v) for k, v in trial.items() if v is not None)
         for dropped, place in places.items():

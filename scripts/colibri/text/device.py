@@ -11,7 +11,6 @@ from colibri.text.rules import Bpe, Rules, Unsupported
 from colibri.text.tables import tables_of
 from colibri.text.tokenizer_json import rules_of
 
-
 Algorithm = Literal["bytes", "characters", "unigram"]
 """BPE of bytes, BPE of characters, or the unigram model: what the cost of a character depends on most."""
 

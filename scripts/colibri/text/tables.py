@@ -14,7 +14,7 @@ from colibri.text.rules import Bpe, Merge, Rules, Split, Unigram, Unsupported
 
 MAGIC, VERSION = 0x4B544243, 1  # "CBTK"
 NONE = 0xFFFFFFFF
-HEADER = struct.Struct("<35I")
+HEADER = struct.Struct("<35I4x")  # the tables begin at a multiple of 16
 MAX_SPLITS = 4
 _FLAGS = ("by_bytes", "unigram", "fuse_unknown", "whole_words", "strip_one", "byte_fallback", "wide", "spaces")
 _PREFIXES = ("none", "always", "unless_space", "first_unless_space")
