@@ -87,7 +87,7 @@ class Plan:
             "weights_address": self.weights_address,
             "offset_table_bytes": self.table_bytes,
             "extra_axes": extra_axes(self.config),
-            "app_array_bytes": app_array_bytes(self.config) | self._text_array_bytes(),
+            "app_array_bytes": app_array_bytes(self.config),
             "depends_on_data": depends_on_data(self.config),
             "macs_per_token": self.macs_per_token,
             "operator_macs": operator_macs(self.config, self.layout),
@@ -95,9 +95,6 @@ class Plan:
             "weight_bytes_read_per_token": self.weight_bytes_read_per_token,
             "text": None if self.text is None else self.text.to_json(),
         }
-
-    def _text_array_bytes(self) -> dict[str, int]:
-        return {"text": self.text.array_bytes} if self.text is not None and self.text.in_image else {}
 
 
 def make_plan(config: ModelConfig, board: Board, settings: Settings, tokenizer: DeviceTokenizer | None = None) -> Plan:

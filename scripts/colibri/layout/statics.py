@@ -10,9 +10,12 @@ _WORD_BYTES = 4
 
 
 def app_array_bytes(config: ModelConfig) -> dict[str, int]:
-    """Bytes by application: `verify` and `bench` hold a prompt's ids, `verify` a CRC-32 of each tensor of the trace too."""
+    """Bytes by application: `verify` and `bench` hold a prompt's ids, `verify` a CRC-32 of each tensor of the trace too.
+
+    What `text` holds is a part of the plan by itself (colibri.layout.text).
+    """
     ids = _WORD_BYTES * config.max_seq
-    return {"generate": 0, "verify": ids + _WORD_BYTES * trace_tensors(config), "bench": ids}
+    return {"generate": 0, "text": 0, "verify": ids + _WORD_BYTES * trace_tensors(config), "bench": ids}
 
 
 def trace_tensors(config: ModelConfig) -> int:

@@ -59,8 +59,8 @@ class TextUse:
 
     @property
     def array_bytes(self) -> int:
-        """RAM, exactly: the workspace, the prompt, and what of a character still waits for its other bytes."""
-        return self.workspace_bytes + -(-self.prompt_bytes // 4) * 4 + _STREAM_BYTES
+        """RAM, exactly: the workspace, what of a character still waits for its other bytes, and the prompt."""
+        return -(-(self.workspace_bytes + _STREAM_BYTES + self.prompt_bytes) // 8) * 8
 
     def to_json(self) -> dict[str, Any]:
         """The field `text` of `plan --json`."""
