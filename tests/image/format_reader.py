@@ -123,13 +123,12 @@ class Reader:
             assert (entry["offset"], entry["bytes"]) == (block.offset, block.bytes), entry["name"]
 
     def _take_tokenizer(self) -> bytes | None:
-        """The tokenizer's tables, which end the directory and the image but for its padding; nothing else lies behind a block."""
-        *_, (offset, n_bytes, _, layer, kind, index) = self.experts
+        """The tokenizer's tables, the last block; behind that are only zeros."""
+        offset, n_bytes, _, *what = self.experts[-1]
         assert not any(self.image[offset + n_bytes :])
-        if kind != KINDS.index("tokenizer"):
+        if what != [0, KINDS.index("tokenizer"), 0]:
             return None
         self.experts.pop()
-        assert (layer, index) == (0, 0)
         return self.image[offset : offset + n_bytes]
 
     def dense_order(self) -> list[str]:
