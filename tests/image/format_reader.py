@@ -126,10 +126,8 @@ class Reader:
         """The tokenizer's tables, the last block; behind that are only zeros."""
         offset, n_bytes, _, *what = self.experts[-1]
         assert not any(self.image[offset + n_bytes :])
-        if what != [0, KINDS.index("tokenizer"), 0]:
-            return None
-        self.experts.pop()
-        return self.image[offset : offset + n_bytes]
+        is_one = what == [0, KINDS.index("tokenizer"), 0] and self.experts.pop()
+        return self.image[offset : offset + n_bytes] if is_one else None
 
     def dense_order(self) -> list[str]:
         names = self._present("", "embed")
