@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
+from bench import text_cost
 from bench.budgets import FILE, POSITIONS, Table, committed, differences, kernels, text, text_of, tokens
-from bench.text_cost import ALGORITHMS, SAMPLE
 from colibri.boards import list_boards
 from colibri.layout.text import SAMPLE_CHARACTERS
 from sampled import sampled
@@ -53,7 +53,7 @@ def test_a_character_costs_what_it_did() -> None:
     ((name, figures),) = measured.items()
     wanted = committed()[name] if name in committed() else pytest.skip(f"no figures for {name}: make bench-budgets")
     assert differences(figures, {"characters": wanted["characters"]}) == []
-    assert len(SAMPLE) == SAMPLE_CHARACTERS
+    assert len(text_cost.SAMPLE) == SAMPLE_CHARACTERS
 
 
 def test_two_per_cent_either_way_are_too_many() -> None:
@@ -76,5 +76,5 @@ def test_the_file_is_what_the_command_writes() -> None:
         board, compiler, what = name.split()
         assert board in list_boards()
         assert compiler.partition("-")[0] in ("gcc", "llvm")
-        assert what == "kernels" or set(figures) <= set(ALGORITHMS if what == "text" else POSITIONS)
+        assert what == "kernels" or set(figures) <= set(text_cost.ALGORITHMS if what == "text" else POSITIONS)
     assert {board for board, _, _ in SAMPLE} <= {name.split()[0] for name in table}

@@ -172,9 +172,7 @@ def test_each_refusal_is_one_status_and_the_next_request_is_answered(packs: Pack
 
 def test_special_tokens_are_text_where_the_request_says_so(packs: Packs) -> None:
     folder = packed(packs, LINUX, "bytes")
-    asked, not_asked = answers(
-        packs, folder, text_request(b"a</s>b", 0), text_request(b"a</s>b", 0, flags=AROUND)
-    )
+    asked, not_asked = answers(packs, folder, text_request(b"a</s>b", 0), text_request(b"a</s>b", 0, flags=AROUND))
     assert (text_of(asked), text_of(not_asked)) == ("ab", "a</s>b")
 
 
