@@ -42,7 +42,7 @@ HEAD = """\
 # SPDX-License-Identifier: Apache-2.0
 # Written by `make bench-budgets`: instructions under QEMU at -O2, exact. By board, compiler and format: of one token of
 # weights/stories-moe-3m (micro-moe where that does not fit) at a position; of each kernel by itself, its call included; and of
-# colibri_tokenize for 500 characters of English text with 512 tokens, by algorithm.
+# colibri_tokenize for 496 characters of English text with 512 tokens, by algorithm.
 # A build that differs by more than 2 % fails tests/bench/test_bench_budgets.py.
 """
 

@@ -25,7 +25,7 @@ SAMPLE = (
     "went to the big park together. One day, Tom and his mom went to the store to buy some apples. The man at the store was very "
     "kind and gave them a red ball, and Tom said thank you. The old cat sat on the table near the window and looked at the rain. "
     "It was sad because it could not go out and play with the small birds in the tree. Ben wanted to build a tall tower with his "
-)[:SAMPLE_CHARACTERS]
+)
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 
 

@@ -106,6 +106,21 @@ def test_prompts_and_tokens_are_those_of_the_host_and_the_golden_model(
     assert len(pieces) > 5
 
 
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_what_waits_for_more_bytes_comes_with_the_last_token(algorithm: str, packs: Packs) -> None:
+    folder = packed(packs, LINUX, algorithm)
+    tokenizer = host(folder)
+    ids, golden = tokenizer.encode(PROMPT), golden_tokens(packs, algorithm)
+    whole = [tokenizer.decode([*ids, *golden[:n]]) for n in range(N_NEW + 1)]
+    cut_short = [n for n in range(1, N_NEW + 1) if whole[n].endswith("\ufffd") or not whole[-1].startswith(whole[n])][
+        :2
+    ]
+    assert cut_short
+    requests = [text_request(PROMPT.encode(), n, **vars(ANY)) for n in cut_short]
+    for n, answer in zip(cut_short, answers(packs, folder, *requests), strict=True):
+        assert (new_ids(answer), text_of(answer)) == (golden[:n], whole[n])
+
+
 @pytest.mark.parametrize(("board", "algorithm"), EACH)
 def test_random_texts_are_tokenised_as_on_the_host(board: str, algorithm: str, packs: Packs) -> None:
     """With no token to generate nothing is computed but ids and text."""

@@ -17,7 +17,7 @@ APP = "text"
 PROMPT_BYTES = 512
 """For which a plan is made that does not say (`--text`)."""
 
-SAMPLE_CHARACTERS = 500
+SAMPLE_CHARACTERS = 496
 """Of the English text with which instructions are counted: linker/instructions.toml holds those of the whole text."""
 
 _HELD_BYTES = 256
