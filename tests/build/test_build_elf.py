@@ -72,6 +72,7 @@ def test_measurements_are_those_of_size_and_nm(built: Built) -> None:
         "statics": sizes[".bss"] - state - logits,
         "state": state,
         "logits": logits,
+        "text": 0,
         "stack": sizes[".stack"] + sizes[".fault_stack"],
     }
 
