@@ -120,6 +120,8 @@ def _unknown_score(model: Bpe | Unigram) -> tuple[int, int]:
     """Ten below the lowest score, as tokenizers has it, in units of 2**-40: low and high word."""
     if isinstance(model, Bpe):
         return 0, 0
+    if max(map(abs, model.scores)) > abs(min(model.scores) - 10.0):
+        raise Unsupported("scores so far above zero that sums of them may not be exact")
     fixed = round((min(model.scores) - 10.0) * 2**40) & (2**64 - 1)
     return fixed & NONE, fixed >> 32
 
