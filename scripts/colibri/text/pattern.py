@@ -243,22 +243,19 @@ def partition(sets: list[CodePoints]) -> tuple[list[tuple[int, int]], list[list[
 
     Returns (first code point, class) of each run, rising, and for each set its classes.
     """
-    different = dict.fromkeys(sets)  # a published pattern names the same set again and again
-    edges = sorted({0, END} | {edge for one in different for pair in one.ranges for edge in pair})
-    rows: list[list[bool]] = []
-    for one in different:
-        row, inside, position = [], False, 0
-        flat = [edge for pair in one.ranges for edge in pair]
-        for edge in edges[:-1]:
-            while position < len(flat) and flat[position] <= edge:
-                inside, position = position % 2 == 0, position + 1
-            row.append(inside)
-        rows.append(row)
-    classes: dict[tuple[bool, ...], int] = {}
+    different = {one: i for i, one in enumerate(dict.fromkeys(sets))}
+    flips = {0: 0}  # at each edge the sets that begin or end there, a bit each
+    for one, i in different.items():
+        for edge in (edge for pair in one.ranges for edge in pair):
+            flips[edge] = flips.get(edge, 0) ^ 1 << i
+    flips.pop(END, None)
+    classes: dict[int, int] = {}
     runs: list[tuple[int, int]] = []
-    for i, edge in enumerate(edges[:-1]):
-        number = classes.setdefault(tuple(row[i] for row in rows), len(classes))
+    inside = 0
+    for edge in sorted(flips):
+        inside ^= flips[edge]
+        number = classes.setdefault(inside, len(classes))
         if not runs or runs[-1][1] != number:
             runs.append((edge, number))
-    members = {one: [number for key, number in classes.items() if key[i]] for i, one in enumerate(different)}
+    members = {one: [number for key, number in classes.items() if key >> i & 1] for one, i in different.items()}
     return runs, [members[one] for one in sets]
