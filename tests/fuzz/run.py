@@ -67,14 +67,14 @@ def fuzzed(target: str, seconds: int, folder: Path) -> Outcome:
         f"-max_len={_MAX_INPUT_BYTES}",
         "-len_control=0",
     ]
-    command += [f"-artifact_prefix={found}{os.sep}", str(corpus), str(given)]
+    command += [f"-report_slow_units={_TIMEOUT_SECONDS}", f"-artifact_prefix={found}{os.sep}", str(corpus), str(given)]
     path = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
     # the tokenizers package prints its own panics, which are errors of ours by then
     env = {**os.environ, "PYTHONPATH": path, "RUST_BACKTRACE": "0"}
     ended = subprocess.run(command, env=env, capture_output=True, timeout=seconds + _LATE_SECONDS, check=False)
     log = (ended.stdout + ended.stderr).decode("utf-8", "replace")
     new = sorted(set(found.iterdir()) - before)
-    finding = new[0].read_bytes() if new else None if ended.returncode == 0 else b""
+    finding = None if ended.returncode == 0 else new[0].read_bytes() if new else b""
     runs, coverage, features = (int(n) for n in (_STATISTICS.findall(log) or [(0, 0, 0)])[-1])
     return Outcome(target, runs, coverage, features, finding, log)
 

@@ -19,7 +19,7 @@ from text.samples import DEEPSEEK, LLAMA3, O200K
 from .choices import JSON, TEXTS, Choices, spoilt_bytes, spoilt_json
 
 _PATTERNS = (GPT2_PATTERN, LLAMA3, O200K, *DEEPSEEK, r"\p{L}+|\s+(?!\S)", "a{2,3}+b*|[^x-z]", r"\x{41}|(?:ab|c)?d")
-_SYNTAX = [*["a", "]", ")", "|", "*", "+", "?", "{", "}", "-", ".", ",", "["], *[r"\p{L}", r"\s", r"\P{N}", r"\d", r"\x{", r"\u", r"[^\r\n", r"(?:", r"(?i:", r"(?!", r"(?="]]
+_SYNTAX = [*"a])|*+?{}-.,[", r"\p{L}", r"\s", r"\P{N}", r"\d", r"\x{", r"\u", r"[^\r\n", "(?:", "(?i:", "(?!", "(?="]
 _SYNTAX += ["{1,3}", "9999999999", "x{255}", "[:alpha:]", "\u2581", "\U0010ffff", " "]
 _BPE = {
     "type": "BPE",
