@@ -29,7 +29,7 @@ def _engine(folder: Path) -> list[str]:
     """The engine of a model that has every axis, and an image for it."""
     model = EveryAxis()
     (folder / "model_config.h").write_text(model.config)
-    (folder / "seed.bin").write_bytes(model.image(1))
+    (folder / "seed.bin").write_bytes(model.image)
     sources = [p for part in ("engine", "kernels", "kernels/portable") for p in sorted((FIRMWARE / part).glob("*.c"))]
     return [f'-DCOLIBRI_FUZZ_SEED="{folder / "seed.bin"}"', *map(str, sources)]
 

@@ -20,7 +20,7 @@ _AT = {field.name: field for field in FIELDS}
 
 @cache
 def seed() -> bytes:
-    return EveryAxis().image(1)
+    return EveryAxis().image
 
 
 @dataclass
