@@ -28,7 +28,7 @@ def test_nothing_is_found(target: str, tmp_path: Path) -> None:
     outcome = fuzzed(target, SECONDS, tmp_path)
     assert outcome.finding is None, str(outcome)
     assert outcome.runs > 100  # the seeds
-    assert outcome.coverage > 100
+    assert outcome.coverage > 40
 
 
 def test_every_target_has_a_file() -> None:
