@@ -152,8 +152,12 @@ def test_a_tokenizer_json_that_cannot_be_expressed_is_refused(raw: bytes, says: 
         tables_of(tokenizer_json.rules_of(raw))
 
 
+SCORE_OF_33_BITS = b"\x0a\x09\x0a\x01a\x10\x80\x80\x80\x80\x10"  # found by fuzzing
+
+
 @pytest.mark.parametrize(
-    "raw", [b"\x0a", b"\x0a\x05ab", b"\x0b\x00", b"\x80" * 12, b"\x0a\x02\x0a\x09", b"\x10\x05\x0a\x00"]
+    "raw",
+    [SCORE_OF_33_BITS, b"\x0a", b"\x0a\x05ab", b"\x0b\x00", b"\x80" * 12, b"\x0a\x02\x0a\x09", b"\x10\x05\x0a\x00"],
 )
 def test_a_damaged_tokenizer_model_is_refused(raw: bytes) -> None:
     with pytest.raises(Unsupported):
