@@ -43,7 +43,8 @@ enum {
                                         are all +0.0 and the state is unusable until colibri_state_init. */
     COLIBRI_ERR_SELFTEST = -27,      /* The replayed vector gave other bits than the golden model: do not trust this core's answers. */
     COLIBRI_ERR_UTF8 = -28,          /* A text is not UTF-8. */
-    COLIBRI_ERR_BUFFER = -29         /* A buffer is too small for the result. */
+    COLIBRI_ERR_BUFFER = -29,        /* A buffer is too small for the result. */
+    COLIBRI_ERR_TABLES = -30         /* A tokenizer's tables name what they do not have: damaged, or made by something else. */
 };
 
 /* The caller must look at the status. */
