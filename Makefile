@@ -5,6 +5,7 @@
 # make test-all the same, and the tests marked slow: more of what the suite samples
 # make setup    only the set-up of both; it leaves .venv/bin/colibri
 # make lint     ruff and mypy
+# make fuzz     every fuzzer for ten minutes; SECONDS=60: shorter; ARGS="gguf engine": some of them
 # make bench    instructions per token of the demo on its boards
 # make bench-budgets   measure again and rewrite linker/instructions.toml (minutes); ARGS="--board mps2-an386": a part
 # make verify-matrix   every board, compiler, optimisation level and format, bit for bit (hours); ARGS="--board microbit": a part
@@ -13,7 +14,7 @@
 # make clean    remove what builds and tests wrote; make distclean: .venv too
 
 .NOTPARALLEL:
-.PHONY: help demo test test-all setup lint bench bench-budgets verify-matrix wheel bare clean distclean
+.PHONY: help demo test test-all setup lint fuzz bench bench-budgets verify-matrix wheel bare clean distclean
 
 python = .venv/bin/python
 
@@ -29,8 +30,8 @@ setup:
 
 # The fast tests first: what they find costs seconds, not minutes.
 test: setup
-	@$(python) -m pytest -n auto --dist loadfile -m "not qemu and not slow"
-	@$(python) -m pytest -n auto --dist loadfile -m "qemu and not slow"
+	@$(python) -m pytest -n auto --dist loadfile -m "not qemu and not fuzz and not slow"
+	@$(python) -m pytest -n auto --dist loadfile -m "(qemu or fuzz) and not slow"
 
 test-all: test
 	@$(python) -m pytest -n auto --dist loadfile -m slow
@@ -38,6 +39,11 @@ test-all: test
 lint: setup
 	@$(python) -m ruff check .
 	@$(python) -m mypy
+
+SECONDS = 600
+
+fuzz: setup
+	@PYTHONPATH=tests $(python) -m fuzz.run --seconds $(SECONDS) $(ARGS)
 
 bench: setup
 	@$(python) -m colibri.cli.main bench weights/stories-moe-3m

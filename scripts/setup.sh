@@ -82,6 +82,13 @@ has_libc_headers() {
     fi
 }
 
+has_fuzzer_runtime() { # of clang-19: a library
+    for library in "$(clang-19 -print-resource-dir 2>/dev/null)"/lib/*/libclang_rt.fuzzer*; do
+        [ ! -e "$library" ] || return 0
+    done
+    return 1
+}
+
 find_missing() { # sets packages: the missing ones, each after a space
     packages=''
     while read -r command package; do
@@ -91,6 +98,7 @@ $commands
 END
     if [ "$stage" = test ]; then
         has_libc_headers || packages="$packages libc6-dev"
+        has_fuzzer_runtime || packages="$packages libclang-rt-19-dev"
     fi
     if venv_is_finished; then return; fi
     find_python

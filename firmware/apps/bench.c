@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench: which stages a token goes through, one 'W' frame each, from one token taken stage by stage; then what each token costs,
- * with the head: one 'C' frame a token, of the port's counter.
+/* bench: which stages a token goes through, one 'W' frame each, from one token taken stage by stage, or from each where the number
+ * of experts differs; then what each token costs, with the head: one 'C' frame a token, of the port's counter.
  *
  * Under QEMU a plugin counts instructions between colibri_bench_begin and colibri_bench_end, exactly; a debugger on hardware can
  * put breakpoints or trace triggers there. What is measured is colibri_forward as every application calls it: no hook, no stop.
@@ -21,7 +21,7 @@ static const char *const stage_names[COLIBRI_N_STAGES] = {
     [COLIBRI_STAGE_EMBED] = "embed",
     [COLIBRI_STAGE_ATTN_NORM] = "attn_norm",
 #if COLIBRI_HAS_MIXTURE
-#if COLIBRI_HAS_ROUTER_HIDDEN
+#if COLIBRI_NEEDS_FIRST_GATE
     [COLIBRI_STAGE_ATTN_ROUTER_HIDDEN] = "attn_router_hidden",
 #endif
     [COLIBRI_STAGE_ATTN_ROUTER] = "attn_router",
@@ -62,7 +62,7 @@ static const char *const stage_names[COLIBRI_N_STAGES] = {
     [COLIBRI_STAGE_ATTN_RESIDUAL] = "attn_residual",
     [COLIBRI_STAGE_FFN_NORM] = "ffn_norm",
 #if COLIBRI_HAS_EXPERTS
-#if COLIBRI_HAS_ROUTER_HIDDEN
+#if COLIBRI_NEEDS_FIRST_GATE
     [COLIBRI_STAGE_ROUTER_HIDDEN] = "router_hidden",
 #endif
     [COLIBRI_STAGE_ROUTER] = "router",
@@ -104,14 +104,14 @@ static void write_stage(uint32_t stage, uint32_t layer)
     colibri_frame_end(colibri_frame_write(crc, name, n_chars));
 }
 
-static colibri_status write_walk(const colibri_model_t *model)
+static colibri_status write_walk(const colibri_model_t *model, const int32_t *id)
 {
     const colibri_state_header_t *header = &colibri_app_state.header;
     colibri_status status = COLIBRI_MORE;
     while (status == COLIBRI_MORE) {
         uint32_t stage = header->seq_len == 0 ? (uint32_t)COLIBRI_STAGE_EMBED : header->stage;
         uint32_t layer = header->layer;
-        status = colibri_step(model, &colibri_app_state, ids, 1, colibri_app_logits.values, 0);
+        status = colibri_step(model, &colibri_app_state, id, 1, colibri_app_logits.values, 0);
         write_stage(stage, layer);
     }
     return status == COLIBRI_OK ? colibri_rewind(&colibri_app_state, 0) : status;
@@ -129,12 +129,16 @@ colibri_status colibri_app_answer(const colibri_model_t *model, colibri_request_
     if (n_ids < 0) {
         return n_ids;
     }
+    const int32_t n_walks = COLIBRI_HAS_TOP_P ? n_ids : 1;
     colibri_status status = COLIBRI_OK;
 #if COLIBRI_HAS_ENCODER
     status = colibri_encode(model, &colibri_app_state, source_ids, n_source, NULL);
 #endif
+    for (int32_t i = 0; i < n_walks && status == COLIBRI_OK; i++) {
+        status = write_walk(model, ids + i);
+    }
     if (status == COLIBRI_OK) {
-        status = write_walk(model);
+        status = colibri_rewind(&colibri_app_state, 0);
     }
     for (int32_t i = 0; i < n_ids && status == COLIBRI_OK; i++) {
         uint64_t count = 0;

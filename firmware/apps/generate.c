@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* generate: continue a prompt, one 'K' frame a token. RAM: the state, the logits, a few words. */
-#include "common/app.h"
+#include "common/generation.h"
 
 const colibri_app_kind_t colibri_app_kind = {'G', 1};
 
@@ -46,35 +46,11 @@ static colibri_status encode_source(const colibri_model_t *model, colibri_reques
 }
 #endif
 
-static int is_end(const int32_t *eos, int32_t id)
-{
-    return id == eos[0] || id == eos[1] || id == eos[2] || id == eos[3];
-}
-
-static float as_float(uint32_t bits)
-{
-    union {
-        uint32_t bits;
-        float value;
-    } word;
-    word.bits = bits;
-    return word.value;
-}
-
 colibri_status colibri_app_answer(const colibri_model_t *model, colibri_request_t *request)
 {
-    colibri_sampling_t sampling;
-    colibri_rng_t rng;
-    int32_t eos[4];
+    colibri_generation_t generation;
     int32_t id = 0;
-    uint32_t n_new = colibri_request_read_u32(request);
-    sampling.temperature = as_float(colibri_request_read_u32(request));
-    sampling.top_k = (int32_t)colibri_request_read_u32(request);
-    sampling.top_p = as_float(colibri_request_read_u32(request));
-    colibri_status status = colibri_rng_seed(&rng, colibri_request_read_u64(request));
-    for (uint32_t i = 0; i < 4; i++) {
-        eos[i] = (int32_t)colibri_request_read_u32(request);
-    }
+    colibri_status status = colibri_app_read_generation(request, &generation);
 #if COLIBRI_HAS_ENCODER
     if (status == COLIBRI_OK) {
         status = encode_source(model, request);
@@ -83,17 +59,13 @@ colibri_status colibri_app_answer(const colibri_model_t *model, colibri_request_
     if (status == COLIBRI_OK) {
         status = read_prompt(model, request, &id);
     }
-    for (uint32_t i = 0; i < n_new && status == COLIBRI_OK; i++) {
-        status = colibri_forward(model, &colibri_app_state, &id, 1, colibri_app_logits.values, NULL);
-        if (status != COLIBRI_OK) {
-            break;
-        }
-        id = colibri_sample(colibri_app_logits.values, &sampling, &rng);
+    for (uint32_t i = 0; i < generation.n_new && status == COLIBRI_OK; i++) {
+        id = colibri_app_next(model, &generation, id);
         if (id < 0) {
             return id;
         }
-        colibri_frame_end(colibri_frame_write_u32(colibri_frame_begin('K', 4), (uint32_t)id));
-        if (is_end(eos, id)) {
+        colibri_app_write_id(id);
+        if (colibri_app_is_end(&generation, id)) {
             break;
         }
     }

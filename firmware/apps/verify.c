@@ -60,6 +60,20 @@ static void note_router(uint32_t layer, uint32_t n_experts, uint32_t top_k)
 }
 #endif
 
+#if COLIBRI_HAS_TOP_P
+/* The slots behind the last expert chosen: each of their tensors has no elements. */
+static void note_empty_slots(uint32_t layer, uint32_t kind, uint32_t slot)
+{
+    const colibri_state_t *s = &colibri_app_state;
+    (void)kind;
+    while (++slot < COLIBRI_KIND_TOP_K(kind) && s->expert_ids[slot] == COLIBRI_NO_EXPERT) {
+        for (uint32_t i = 0; i < 3u + COLIBRI_KIND_IS_GATED(kind); i++) {
+            note(layer, NULL, 0);
+        }
+    }
+}
+#endif
+
 /* A stage of the mixer in a layer of some kind. Where only some mixers have the stage, or its last slot, the layer decides. */
 static void note_mixer(uint32_t stage, uint32_t layer, uint32_t kind, uint32_t slot)
 {
@@ -160,7 +174,12 @@ static void note_stage(uint32_t stage, uint32_t layer, uint32_t slot, uint32_t w
             note(layer, s->norm, COLIBRI_HIDDEN_SIZE);
         }
         break;
-    case COLIBRI_STAGE_DOWN: note(layer, s->scratch + COLIBRI_SCRATCH_OUT, COLIBRI_HIDDEN_SIZE); break;
+    case COLIBRI_STAGE_DOWN:
+        note(layer, s->scratch + COLIBRI_SCRATCH_OUT, COLIBRI_HIDDEN_SIZE);
+#if COLIBRI_HAS_TOP_P
+        note_empty_slots(layer, kind, slot);
+#endif
+        break;
     case COLIBRI_STAGE_ATTN_RESIDUAL:
     case COLIBRI_STAGE_FFN_RESIDUAL: note(layer, s->x, COLIBRI_HIDDEN_SIZE); break;
 #if COLIBRI_HAS_ATTN_POST_NORM

@@ -144,8 +144,23 @@ colibri_status colibri_activate(const colibri_call_t *call)
     return colibri_check_range(h, n);
 }
 
+#if COLIBRI_HAS_SHARED_MIX
+/* The weights of the experts' sum and of the shared block. */
+static void mix_of(float mix[2], const colibri_call_t *call)
+{
+    const uint32_t kind = colibri_kind_of(call->state);
+    const uint8_t *layer = colibri_layer_bytes(call);
+    const float *rows = colibri_floats_at(layer + COLIBRI_KIND_SHARED_MIX_AT(kind));
+    (void)kind;
+    mix[0] = colibri_kernels.dot(rows, call->state->norm, COLIBRI_HIDDEN_SIZE);
+    mix[1] = colibri_kernels.dot(rows + COLIBRI_HIDDEN_PAD, call->state->norm, COLIBRI_HIDDEN_SIZE);
+    colibri_add_bias(mix, colibri_floats_at(layer + COLIBRI_KIND_SHARED_MIX_BIAS_AT(kind)), 0, 2);
+    colibri_kernels.softmax(mix, 2);
+}
+#endif
+
 #if COLIBRI_HAS_EXPERTS
-/* Of the present slot's output in the sum. */
+/* Of the present slot's output in the sum. Where the shared block comes with a mix, that of the sum acts now. */
 static float weight_of(const colibri_call_t *call)
 {
     const colibri_state_t *state = call->state;
@@ -153,6 +168,14 @@ static float weight_of(const colibri_call_t *call)
 #if COLIBRI_HAS_SHARED
     const uint32_t kind = colibri_kind_of(state);
     if (slot >= COLIBRI_KIND_TOP_K(kind)) {
+#if COLIBRI_HAS_SHARED_MIX
+        if (COLIBRI_KIND_SHARED_MIX_AT(kind) != 0) {
+            float mix[2];
+            mix_of(mix, call);
+            colibri_kernels.scale(call->state->q, mix[0], COLIBRI_HIDDEN_SIZE);
+            return mix[1];
+        }
+#endif
 #if COLIBRI_HAS_SHARED_GATE
         if (COLIBRI_KIND_SHARED_GATE_AT(kind) != 0) {
             const float *gate = colibri_floats_at(colibri_layer_bytes(call) + COLIBRI_KIND_SHARED_GATE_AT(kind));
@@ -188,7 +211,7 @@ void colibri_combine(const colibri_call_t *call)
         memset(state->q, 0, COLIBRI_HIDDEN_SIZE * sizeof(float));
     }
     colibri_kernels.axpy(state->q, weight_of(call), state->scratch + COLIBRI_SCRATCH_OUT, COLIBRI_HIDDEN_SIZE);
-    if (slot + 1 == COLIBRI_KIND_N_SLOTS(kind)) {
+    if (colibri_next_slot(state) == COLIBRI_KIND_N_SLOTS(kind)) {
         colibri_kernels.scale(state->q, 1.0f, COLIBRI_HIDDEN_SIZE); /* snap */
 #if COLIBRI_HAS_OUTPUT_BIAS
         const size_t bias = COLIBRI_KIND_FFN_BIAS_AT(kind);

@@ -172,16 +172,17 @@ colibri_status colibri_convolve(const colibri_call_t *call);
 typedef struct colibri_gate {
     uint32_t router; /* index in the table of routers */
     const float *weights;
-    const float *hidden;
+    const float *hidden; /* of a two-layer gate; of a hierarchy the primary gate */
     const float *bias;
     const float *correction;
 } colibri_gate_t;
 
-#if COLIBRI_HAS_ROUTER_HIDDEN
+#if COLIBRI_NEEDS_FIRST_GATE
 void colibri_router_hidden(colibri_state_t *state, const colibri_gate_t *gate, uint32_t begin, uint32_t end);
 #endif
 void colibri_router_logits(colibri_state_t *state, const colibri_gate_t *gate, uint32_t begin, uint32_t end);
-/* Choose the experts: ids and weights (top_k) from logits (n_experts). A device may take this function's place.
+/* Choose the experts: ids and weights (top_k) from logits (n_experts); COLIBRI_NO_EXPERT and 0 behind the last that runs. A device
+ * may take this function's place.
  * ALIAS: scratch is the state's. */
 void colibri_route(int32_t *ids, float *weights, const float *logits, const colibri_gate_t *gate, float *scratch);
 /* The k largest of n values and their indices, in descending order, ties to the lower index. */
@@ -197,6 +198,14 @@ void colibri_weigh(float *weights, uint32_t router);
 #if COLIBRI_HAS_CAPACITY
 /* Count the present token for its expert; its weight becomes +0.0 where that has as many already as it takes. */
 void colibri_limit_to_capacity(colibri_state_t *state, uint32_t router);
+#endif
+#if COLIBRI_HAS_TOP_P
+/* Of chosen experts (top_k) leave the first whose scores sum to the router's top_p. */
+void colibri_shortest_prefix(int32_t *ids, float *scores, uint32_t router);
+#endif
+#if COLIBRI_HAS_HIERARCHY
+/* MUST: the primary gate's logits are in scratch. ALIAS: scratch is the state's. */
+void colibri_route_by_hierarchy(int32_t *ids, float *weights, const float *logits, uint32_t router, float *scratch);
 #endif
 #if COLIBRI_HAS_SPARSEMIXER
 void colibri_sparsemixer(int32_t *ids, float *weights, const float *logits, uint32_t router);

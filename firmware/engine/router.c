@@ -15,14 +15,16 @@ static void multiply(float *out, const float *rows, const float *x, uint32_t n_c
     }
 }
 
-#if COLIBRI_HAS_ROUTER_HIDDEN
+#if COLIBRI_NEEDS_FIRST_GATE
 void colibri_router_hidden(colibri_state_t *state, const colibri_gate_t *gate, uint32_t begin, uint32_t end)
 {
     float *t = state->scratch + COLIBRI_SCRATCH_ROUTER_HIDDEN;
     multiply(t, gate->hidden, state->norm, COLIBRI_HIDDEN_SIZE, begin, end);
-    for (uint32_t e = begin; e < end; e++) {
+#if COLIBRI_HAS_ROUTER_HIDDEN
+    for (uint32_t e = begin; e < end && !COLIBRI_ROUTER_IS_HIERARCHICAL(gate->router); e++) {
         t[e] = colibri_tanh(t[e]);
     }
+#endif
 }
 #endif
 
@@ -31,7 +33,7 @@ void colibri_router_logits(colibri_state_t *state, const colibri_gate_t *gate, u
     const float *x = state->norm;
     uint32_t n = COLIBRI_HIDDEN_SIZE;
 #if COLIBRI_HAS_ROUTER_HIDDEN
-    if (gate->hidden != NULL) {
+    if (gate->hidden != NULL && !COLIBRI_ROUTER_IS_HIERARCHICAL(gate->router)) {
         x = state->scratch + COLIBRI_SCRATCH_ROUTER_HIDDEN;
         n = COLIBRI_ROUTER_N_EXPERTS(gate->router);
     }
@@ -95,6 +97,12 @@ void colibri_route(int32_t *ids, float *weights, const float *logits, const coli
         return;
     }
 #endif
+#if COLIBRI_HAS_HIERARCHY
+    if (COLIBRI_ROUTER_IS_HIERARCHICAL(router)) {
+        colibri_route_by_hierarchy(ids, weights, logits, router, scratch);
+        return;
+    }
+#endif
 #if COLIBRI_HAS_ROUTER_SCORES
     float *scores = scratch + COLIBRI_SCRATCH_ROUTER_SCORES;
     float *choice = scratch + COLIBRI_SCRATCH_ROUTER_CHOICE;
@@ -104,6 +112,11 @@ void colibri_route(int32_t *ids, float *weights, const float *logits, const coli
     for (uint32_t j = 0; j < COLIBRI_ROUTER_TOP_K(router); j++) {
         weights[j] = pick(scores, COLIBRI_ROUTER_N_EXPERTS(router), (uint32_t)ids[j]);
     }
+#if COLIBRI_HAS_TOP_P
+    if (COLIBRI_ROUTER_TOP_P(router) > 0.0f) {
+        colibri_shortest_prefix(ids, weights, router);
+    }
+#endif
 #else
     (void)scratch;
     colibri_top_k(ids, weights, logits, COLIBRI_ROUTER_N_EXPERTS(router), COLIBRI_ROUTER_TOP_K(router));

@@ -24,6 +24,14 @@ static colibri_stage_size_t of_vector(uint32_t n_macs)
     return size;
 }
 
+#if COLIBRI_NEEDS_FIRST_GATE
+static uint32_t first_gate_rows(uint32_t router)
+{
+    (void)router;
+    return COLIBRI_ROUTER_IS_HIERARCHICAL(router) ? COLIBRI_ROUTER_N_GROUPS(router) : COLIBRI_ROUTER_N_EXPERTS(router);
+}
+#endif
+
 #if COLIBRI_HAS_ATTENTION || COLIBRI_HAS_LATENT
 static colibri_stage_size_t of_heads(const colibri_state_t *state, uint32_t kind)
 {
@@ -63,9 +71,9 @@ static colibri_stage_size_t of_mixer(const colibri_state_t *state, uint32_t kind
 #endif
     switch (state->header.stage) {
 #if COLIBRI_HAS_MIXTURE
-#if COLIBRI_HAS_ROUTER_HIDDEN
+#if COLIBRI_NEEDS_FIRST_GATE
     case COLIBRI_STAGE_ATTN_ROUTER_HIDDEN:
-        return COLIBRI_KIND_ATTN_ROUTER_HIDDEN_AT(kind) != 0 ? of_hidden(COLIBRI_KIND_ATTN_N_EXPERTS(kind)) : nothing;
+        return COLIBRI_KIND_ATTN_ROUTER_HIDDEN_AT(kind) != 0 ? of_hidden(first_gate_rows(COLIBRI_KIND_ATTN_ROUTER(kind))) : nothing;
 #endif
     case COLIBRI_STAGE_ATTN_ROUTER:
         return of_hidden(COLIBRI_KIND_ATTN_N_EXPERTS(kind));
@@ -129,9 +137,9 @@ colibri_stage_size_t colibri_stage_size(const colibri_state_t *state)
         return of_hidden(COLIBRI_KIND_ATTN_POST_NORM(kind) != 0);
 #endif
 #if COLIBRI_HAS_EXPERTS
-#if COLIBRI_HAS_ROUTER_HIDDEN
+#if COLIBRI_NEEDS_FIRST_GATE
     case COLIBRI_STAGE_ROUTER_HIDDEN:
-        return COLIBRI_KIND_ROUTER_HIDDEN_AT(kind) != 0 ? of_hidden(COLIBRI_KIND_N_EXPERTS(kind)) : nothing;
+        return COLIBRI_KIND_ROUTER_HIDDEN_AT(kind) != 0 ? of_hidden(first_gate_rows(COLIBRI_KIND_ROUTER(kind))) : nothing;
 #endif
     case COLIBRI_STAGE_ROUTER:
         return of_hidden(COLIBRI_KIND_N_EXPERTS(kind));

@@ -104,7 +104,7 @@ static colibri_status run_mixer(const colibri_call_t *call, uint32_t begin, uint
 
     switch (state->header.stage) {
 #if COLIBRI_HAS_MIXTURE
-#if COLIBRI_HAS_ROUTER_HIDDEN
+#if COLIBRI_NEEDS_FIRST_GATE
     case COLIBRI_STAGE_ATTN_ROUTER_HIDDEN: {
         const colibri_gate_t gate = GATE(layer, kind, ATTN_ROUTER);
         colibri_router_hidden(state, &gate, begin, end);
@@ -350,7 +350,7 @@ colibri_status colibri_stage_run(const colibri_call_t *call, uint32_t begin, uin
     case COLIBRI_STAGE_FFN_NORM:
         return pre_norm(state, COLIBRI_KIND_FFN_NORM(kind), layer + COLIBRI_KIND_FFN_NORM_AT(kind));
 #if COLIBRI_HAS_EXPERTS
-#if COLIBRI_HAS_ROUTER_HIDDEN
+#if COLIBRI_NEEDS_FIRST_GATE
     case COLIBRI_STAGE_ROUTER_HIDDEN: {
         const colibri_gate_t gate = GATE(layer, kind, ROUTER);
         colibri_router_hidden(state, &gate, begin, end);

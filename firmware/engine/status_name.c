@@ -40,6 +40,7 @@ const char *colibri_status_name(colibri_status status)
         NAME(COLIBRI_ERR_RANGE);
         NAME(COLIBRI_ERR_UTF8);
         NAME(COLIBRI_ERR_BUFFER);
+        NAME(COLIBRI_ERR_TABLES);
         NAME(COLIBRI_ERR_SELFTEST);
         NAME(COLIBRI_ERR_NO_SOURCE);
     default:

@@ -59,7 +59,7 @@ static uint32_t advance(colibri_state_t *state)
         break;
 #endif
     case COLIBRI_STAGE_DOWN:
-        h->slot++;
+        h->slot = colibri_next_slot(state);
         if (h->slot == colibri_stage_slots(state)) {
             h->slot = 0;
             h->stage++;

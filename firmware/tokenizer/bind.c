@@ -23,7 +23,7 @@ colibri_status colibri_tokenizer_init(colibri_tokenizer_t *tokenizer, const void
         return COLIBRI_ERR_FORMAT_VERSION;
     }
     const uint64_t index = t->flags & COLIBRI_TEXT_WIDE ? 4u : 2u;
-    const uint32_t has_bytes = t->flags & (COLIBRI_TEXT_BY_BYTES | COLIBRI_TEXT_BYTE_FALLBACK | COLIBRI_TEXT_BYTE_TOKENS);
+    const uint32_t has_bytes = colibri_text_has_bytes(t);
     const uint32_t is_unigram = t->flags & COLIBRI_TEXT_UNIGRAM;
     if (t->n_bytes != n_bytes || t->n_splits > COLIBRI_TEXT_MAX_SPLITS || t->n_runs == 0 || t->n_tokens > 0x1fffffu ||
         !fits(t, t->ends, 4u * ((uint64_t)t->n_tokens + 1u)) || !fits(t, t->text, 0) || !fits(t, t->sorted, index * t->n_sorted) ||
@@ -35,6 +35,10 @@ colibri_status colibri_tokenizer_init(colibri_tokenizer_t *tokenizer, const void
         !fits(t, t->classes, 128u + 4u * (uint64_t)t->n_runs) || !fits(t, t->splits, 8u * (uint64_t)t->n_splits)) {
         return COLIBRI_ERR_HEADER_BYTES;
     }
-    tokenizer->tables = (const uint8_t *)tables;
-    return COLIBRI_OK;
+    const colibri_tokenizer_t bound = {(const uint8_t *)tables};
+    colibri_status status = colibri_text_check(&bound);
+    if (status == COLIBRI_OK) {
+        *tokenizer = bound;
+    }
+    return status;
 }

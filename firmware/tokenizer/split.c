@@ -2,7 +2,6 @@
 /* Pre-tokenization: ordered alternatives of repeated classes of characters, matched as a backtracking regular expression would. */
 #include "tables.h"
 
-#define MAX_ITEMS 8u
 #define MANY 255u
 
 /* One item of an alternative as the tables have it. */
@@ -50,8 +49,8 @@ static uint32_t match(const colibri_tokenizer_t *tokenizer, const uint32_t *alte
     const uint32_t ahead_kind = alternative[0] >> 8;
     const item_t ahead = {alternative[1], alternative[2], 0};
     const item_t *items = (const item_t *)(const void *)(alternative + 3);
-    uint32_t ends[MAX_ITEMS + 1];
-    uint32_t counts[MAX_ITEMS];
+    uint32_t ends[COLIBRI_TEXT_MAX_ITEMS + 1];
+    uint32_t counts[COLIBRI_TEXT_MAX_ITEMS];
     uint32_t i = 0;
     ends[0] = begin;
     for (;;) {

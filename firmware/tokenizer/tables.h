@@ -8,6 +8,7 @@
 #define COLIBRI_TEXT_MAGIC 0x4b544243u /* "CBTK" */
 #define COLIBRI_TEXT_NONE 0xffffffffu
 #define COLIBRI_TEXT_MAX_SPLITS 4u
+#define COLIBRI_TEXT_MAX_ITEMS 8u /* of an alternative */
 
 enum {
     COLIBRI_TEXT_BY_BYTES = 1,
@@ -146,6 +147,29 @@ static inline uint32_t colibri_text_char_bytes(uint8_t first)
 
 /* Bytes that the character in bytes needs, as far as n of them tell; 0: it can be none. */
 uint32_t colibri_text_char_needs(const uint8_t *bytes, uint32_t n);
+
+/* The magnitude of a score, a float32 that is 0 or from 2**-40 to below 2**20, in units of 2**-40. */
+static inline uint64_t colibri_text_magnitude(uint32_t bits)
+{
+    const uint32_t exponent = bits >> 23 & 0xffu;
+    const uint64_t mantissa = (bits & 0x7fffffu) | 0x800000u;
+    if (exponent == 0) {
+        return 0;
+    }
+    return exponent >= 110u ? mantissa << (exponent - 110u) : mantissa >> (110u - exponent);
+}
+
+/* Whether a text is UTF-8 to its end. */
+uint32_t colibri_text_is_utf8(colibri_text_span_t text);
+
+/* Whether tables that lie within their bytes name only what is there. */
+colibri_status colibri_text_check(const colibri_tokenizer_t *tokenizer);
+
+/* Bytes that byte tokens are made of, or characters may be taken apart into. */
+static inline uint32_t colibri_text_has_bytes(const colibri_text_tables_t *tables)
+{
+    return tables->flags & (COLIBRI_TEXT_BY_BYTES | COLIBRI_TEXT_BYTE_FALLBACK | COLIBRI_TEXT_BYTE_TOKENS);
+}
 
 /* The first of n records of `stride` words each, in rising order of their first word, whose first word is at least `key`; n where
  * none is. */

@@ -17,20 +17,6 @@ typedef struct found {
     uint32_t id;
 } found_t;
 
-/* Whether a text is UTF-8 to its end. */
-static uint32_t is_utf8(colibri_text_span_t text)
-{
-    uint32_t at = 0;
-    while (at < text.n) {
-        uint32_t needs = colibri_text_char_needs(text.bytes + at, text.n - at);
-        if (needs == 0 || needs > text.n - at) {
-            return 0;
-        }
-        at += needs;
-    }
-    return 1;
-}
-
 /* Bytes of the white space that begins at `at`, or 0: what Unicode calls White_Space. */
 static uint32_t space_at(colibri_text_span_t text, uint32_t at)
 {
@@ -253,7 +239,7 @@ int32_t colibri_tokenize(const colibri_tokenizer_t *tokenizer, const char *text,
         return COLIBRI_ERR_BUFFER;
     }
     colibri_text_span_t span = {(const uint8_t *)text, (uint32_t)n_bytes};
-    if (!is_utf8(span)) {
+    if (!colibri_text_is_utf8(span)) {
         return COLIBRI_ERR_UTF8;
     }
     call_t call = {

@@ -10,16 +10,22 @@ typedef struct node {
     uint32_t id;
 } node_t;
 
-/* A float32, a multiple of 2**-40 below 2**20, in units of 2**-40. */
 static int64_t fixed(uint32_t bits)
 {
-    int32_t exponent = (int32_t)(bits >> 23 & 0xffu) - 150 + 40;
-    uint64_t magnitude = (bits & 0x7fffffu) | 0x800000u;
-    if ((bits & 0x7fffffffu) == 0) {
-        return 0;
+    int64_t magnitude = (int64_t)colibri_text_magnitude(bits);
+    return bits >> 31 ? -magnitude : magnitude;
+}
+
+/* Whether sums of n scores stay below 2**63: none is larger than the unknown character's (colibri_text_check). */
+static uint32_t sums_hold(const colibri_text_tables_t *tables, uint32_t n)
+{
+    uint32_t high = tables->unknown_score_high;
+    uint32_t magnitude = (high >> 31 ? ~high : high) + 1u; /* above the score's, in units of 2**32 */
+    uint32_t bits = 0;
+    while (n >> bits != 0) {
+        bits++;
     }
-    magnitude = exponent >= 0 ? magnitude << exponent : magnitude >> -exponent;
-    return bits >> 31 ? -(int64_t)magnitude : (int64_t)magnitude;
+    return magnitude <= 0x7fffffffu >> bits;
 }
 
 /* A path to `at` that ends with a token; of equal ones the first found stays. */
@@ -64,6 +70,9 @@ colibri_status colibri_text_unigram(const colibri_tokenizer_t *tokenizer, colibr
     node_t *nodes = (node_t *)(void *)workspace.bytes;
     if (workspace.n / sizeof(node_t) < (size_t)piece.n + 1) {
         return COLIBRI_ERR_BUFFER;
+    }
+    if (!sums_hold(colibri_text_header(tokenizer), piece.n)) {
+        return COLIBRI_ERR_RANGE;
     }
     for (uint32_t i = 0; i <= piece.n; i++) {
         nodes[i].score = 0;

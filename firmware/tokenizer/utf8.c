@@ -26,3 +26,16 @@ uint32_t colibri_text_char_needs(const uint8_t *bytes, uint32_t n)
     }
     return needs;
 }
+
+uint32_t colibri_text_is_utf8(colibri_text_span_t text)
+{
+    uint32_t at = 0;
+    while (at < text.n) {
+        uint32_t needs = colibri_text_char_needs(text.bytes + at, text.n - at);
+        if (needs == 0 || needs > text.n - at) {
+            return 0;
+        }
+        at += needs;
+    }
+    return 1;
+}

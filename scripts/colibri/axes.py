@@ -97,6 +97,18 @@ class Groups:
 
 
 @dataclass(frozen=True)
+class Hierarchy:
+    """A gate of two levels (Shazeer et al. 2017, appendix B): a primary gate chooses groups, in each a secondary one experts.
+
+    n_groups    equal groups of consecutive experts
+    top_groups  how many are chosen; of each the top_k div top_groups best experts. Their weight is the product of both gates'
+    """
+
+    n_groups: int
+    top_groups: int
+
+
+@dataclass(frozen=True)
 class Renormalise:
     """Divide the chosen weights by ``max(norm + eps, floor)``.
 
@@ -117,7 +129,10 @@ class Router:
     score       s of the logits z: raw, softmax over all experts, or sigmoid
     correction  selection uses ``s + correction``, a learned vector; weights use s
     groups      see Groups
+    hierarchy   see Hierarchy
     method      top_k: the k largest selection values; sparsemixer: PhiMoE's two picks, `jitter` its epsilon
+    top_p       of the top_k best only the first whose s sum to at least so much: their number differs from token to token
+                (dynamic top-k, Huang et al. 2024); None: all of them
     weights     of the chosen, from their s: s itself, softmax over the chosen, sigmoid, or one (unweighted sum)
     renormalise see Renormalise
     scale       multiplies the weights
@@ -132,8 +147,10 @@ class Router:
     score: Literal["raw", "softmax", "sigmoid"] = "raw"
     correction: bool = False
     groups: Groups | None = None
+    hierarchy: Hierarchy | None = None
     method: Literal["top_k", "sparsemixer"] = "top_k"
     jitter: float = 0.0
+    top_p: float | None = None
     weights: Literal["score", "softmax", "sigmoid", "one"] = "softmax"
     renormalise: Renormalise | None = None
     scale: float = 1.0
@@ -234,11 +251,14 @@ class Clamp:
 class Shared:
     """A block that every token passes, added to the experts' sum.
 
-    width  of its hidden vector;  gated: weighted by ``sigmoid(w . n)`` (Qwen2-MoE)
+    width  of its hidden vector
+    gated  weighted by ``sigmoid(w . n)`` (Qwen2-MoE)
+    mix    sum and block are weighted by the two values of ``softmax(W n + b)`` (DeepSpeed's residual experts)
     """
 
     width: int
     gated: bool = False
+    mix: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 
-from colibri.axes import NO_FFN, Attention, Convolution, Ffn, LatentAttention, Layer, Norm, Rope, Router
+from colibri.axes import NO_FFN, Attention, Convolution, Ffn, Hierarchy, LatentAttention, Layer, Norm, Rope, Router
 from colibri.model import ModelConfig
 
 MIN_POSITIVE = 2.0**-40
@@ -120,6 +120,8 @@ def _attention(a: Attention) -> Iterator[str]:
             yield f"mixture of attention together with {axis}"
     if a.router.side == "input" or a.router.capacity is not None:
         yield "mixture of attention with weights on the input or a capacity"
+    if a.router.top_p is not None:
+        yield "mixture of attention with a number of experts that differs from token to token"
     yield from _router(a.router)
 
 
@@ -148,9 +150,16 @@ def _router(r: Router) -> Iterator[str]:
         if r.top_k != 2:
             yield f"router: sparsemixer picks two, not {r.top_k}"
         plain = Router(r.n_experts, r.top_k)
-        for axis in ("score", "correction", "groups", "weights", "renormalise", "scale"):
+        for axis in ("score", "correction", "groups", "hierarchy", "top_p", "weights", "renormalise", "scale"):
             if getattr(r, axis) != getattr(plain, axis):
                 yield f"router: sparsemixer together with {axis}"
+    if r.hierarchy is not None:
+        yield from _hierarchy(r, r.hierarchy)
+    if r.top_p is not None:
+        if not 0 < r.top_p <= 1:
+            yield f"router: top_p is {r.top_p:g}: not above 0 and at most 1"
+        if r.score == "raw" or r.weights != "score":
+            yield "router: top_p is a share of softmax or sigmoid scores, which are the weights then"
     if r.renormalise is not None:
         if r.renormalise.floor < MIN_POSITIVE or r.renormalise.eps < 0:
             yield "router: renormalise with a floor below 2**-40 or a negative eps"
@@ -158,6 +167,17 @@ def _router(r: Router) -> Iterator[str]:
             yield "router: raw logits as weights cannot be renormalised, their sum may be 0"
     if r.groups is not None:
         yield from _groups(r)
+
+
+def _hierarchy(r: Router, h: Hierarchy) -> Iterator[str]:
+    plain = Router(r.n_experts, r.top_k)
+    for axis in ("hidden", "bias", "score", "correction", "groups", "top_p", "weights", "renormalise", "scale"):
+        if getattr(r, axis) != getattr(plain, axis):
+            yield f"router: a hierarchy together with {axis}"
+    if r.n_experts % h.n_groups or not 1 <= h.top_groups <= h.n_groups:
+        yield f"router: {h.top_groups} of {h.n_groups} groups of {r.n_experts} experts"
+    elif r.top_k % h.top_groups or r.top_k > h.top_groups * (r.n_experts // h.n_groups):
+        yield f"router: {r.top_k} experts from {h.top_groups} groups of {r.n_experts // h.n_groups}, the same number from each"
 
 
 def _groups(r: Router) -> Iterator[str]:
@@ -185,6 +205,8 @@ def _ffn(f: Ffn) -> Iterator[str]:
             if getattr(f, axis):
                 yield f"ffn: {axis} without a router"
         return
+    if f.shared is not None and f.shared.gated and f.shared.mix:
+        yield "ffn: a shared block with a gate and a mix"
     if f.widths is not None and (len(f.widths) != f.router.n_experts or max(f.widths) != f.width):
         yield f"ffn: {len(f.widths)} widths up to {max(f.widths)} of {f.router.n_experts} experts up to {f.width}"
     yield from _router(f.router)

@@ -86,6 +86,12 @@ class Folder:
         return str(self.manifest["settings"]["kernels"])
 
     @property
+    def text_bytes(self) -> int | None:
+        """The longest prompt that the application `text` takes; None: the image has no tokenizer."""
+        value = self.manifest["settings"].get("text_bytes")
+        return None if value is None else int(value)
+
+    @property
     def generation(self) -> Generation:
         """The checkpoint's sampling defaults."""
         return Generation(**self.manifest["generation"])

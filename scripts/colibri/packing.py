@@ -34,6 +34,7 @@ def write_folder(
 ) -> None:
     """Write every file of a packed folder into an empty one. vectors, selftest: what the golden model says."""
     policy = settings.policy.resolve(plan.config)
+    device = None if model.tokenizer_json is None else for_device(model.tokenizer_json)
     macros = _macros(plan, settings)
     digest = config_hash(macros)
     with (folder / IMAGE).open("w+b") as file:
@@ -46,6 +47,7 @@ def write_folder(
             config_hash=digest,
             load_address=plan.weights_address,
             name=name,
+            tokenizer=(device.tables if device else None) or b"",
         )
     if board.weights_regions and plan.weights_address + plan.layout.image_bytes <= HEX_LIMIT:
         with (folder / HEX).open("wb") as file:
@@ -53,7 +55,6 @@ def write_folder(
     title = f"{name} as {plan.quant} for {board.name}"
     header = config_header(macros, title=title, weights_address=plan.weights_address, prefix=settings.prefix)
     (folder / CONFIG).write_text(header, "utf-8")
-    device = None if model.tokenizer_json is None else for_device(model.tokenizer_json)
     if model.tokenizer_json is not None:
         (folder / TOKENIZER).write_bytes(model.tokenizer_json)
         if device is not None and device.tables is not None:
@@ -74,7 +75,7 @@ def config_digest(plan: Plan, settings: Settings) -> bytes:
 
 
 def _macros(plan: Plan, settings: Settings) -> list[str]:
-    return config_macros(plan.config, plan.layout, plan.state, settings.kv)
+    return config_macros(plan.config, plan.layout, plan.state, settings.kv, plan.text)
 
 
 def _device_tokenizer(device: DeviceTokenizer | None) -> dict[str, Any] | None:
@@ -148,4 +149,5 @@ def settings_json(plan: Plan, board: Board, settings: Settings) -> dict[str, Any
         "expert_align": settings.expert_align_bytes(board),
         "kernels": settings.kernel_set(board),
         "prefix": settings.prefix,
+        "text_bytes": settings.text_bytes,
     }

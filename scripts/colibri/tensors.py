@@ -35,12 +35,14 @@ Row-major, ``y = W x``; V vocabulary, H hidden, N layer, J expert, d head_dim, E
     layers.N.conv.out.weight       [H, H]                 .bias
 
     layers.N.router.hidden.weight  [E, H]                 two-layer gate; router.weight is then [E, E]
-    layers.N.router.weight         [E, H]                 .bias
+    layers.N.router.primary.weight [n_groups, H]          of a hierarchy
+    layers.N.router.weight         [E, H]                 .bias; in a hierarchy the secondary gates, group by group
     layers.N.router.correction     [E]
     layers.N.experts.J.gate.weight [width, H]             .bias; up the same; gate only where gated
     layers.N.experts.J.down.weight [H, width]             .bias
     layers.N.shared.gate.weight ...                       a block of the same three
     layers.N.shared_gate.weight    [1, H]
+    layers.N.shared_mix.weight     [2, H]                 .bias; of the experts' sum, of the shared block
     layers.N.ffn.gate.weight ...                          the dense block: the same three
     layers.N.ffn.bias              [H]                    on the sum of the experts
 
@@ -156,6 +158,8 @@ def _router(name: str, router: Router, hidden: int) -> Named:
     if router.hidden == "tanh":
         yield f"{name}.hidden.weight", (router.n_experts, hidden)
         n_in = router.n_experts
+    if router.hierarchy is not None:
+        yield f"{name}.primary.weight", (router.hierarchy.n_groups, hidden)
     yield from _linear(name, (router.n_experts, n_in), bias=router.bias)
     if router.correction:
         yield f"{name}.correction", (router.n_experts,)
@@ -171,6 +175,8 @@ def _ffn(ffn: Ffn, hidden: int) -> Named:
     if ffn.shared is not None:
         if ffn.shared.gated:
             yield "shared_gate.weight", (1, hidden)
+        if ffn.shared.mix:
+            yield from _linear("shared_mix", (2, hidden), bias=True)
         yield from block_tensors("shared", ffn, ffn.shared.width, hidden)
     if ffn.output_bias:
         yield "ffn.bias", (hidden,)

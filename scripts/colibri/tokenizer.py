@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import tokenizers
 
@@ -16,23 +17,19 @@ class Tokenizer:
     """Encodes by the model's own rules (BOS and the like included); decodes a stream of ids to whole characters."""
 
     def __init__(self, raw: bytes, where: str) -> None:
-        try:
+        self._where = where
+        with _as_ours(where, "a tokenizer.json that the tokenizers package reads"):
             self._tokenizer = tokenizers.Tokenizer.from_str(raw.decode("utf-8"))
-        except Exception as error:  # the package raises bare Exception for every defect
-            raise CheckpointError(
-                where,
-                expected="a tokenizer.json that the tokenizers package reads",
-                got=str(error)[:200],
-                hint="take the file from the model's original folder",
-            ) from error
 
     def encode(self, text: str) -> list[int]:
         """Ids of a prompt, special tokens added by the tokenizer's post-processor."""
-        return list(self._tokenizer.encode(text).ids)
+        with _as_ours(self._where, "a tokenizer.json that encodes a text"):
+            return list(self._tokenizer.encode(text).ids)
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ids, special tokens left out."""
-        return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
+        with _as_ours(self._where, "a tokenizer.json that decodes ids"):
+            return str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
 
     def stream(self, ids: Iterable[int], context: Sequence[int] = ()) -> Iterator[str]:
         """The text of ids as they arrive; joined it equals `decode` of them all, whatever the split.
@@ -43,6 +40,19 @@ class Tokenizer:
         for token in ids:
             yield streamer.send(token)
         yield streamer.finish()
+
+
+@contextmanager
+def _as_ours(where: str, expected: str) -> Iterator[None]:
+    """Turn what the package raises into a CheckpointError: bare Exception for every defect, and a panic, which is none."""
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__module__ != "pyo3_runtime":
+            raise
+        got = "".join(c if c.isprintable() else " " for c in str(error)[:200]) or "an error without a message"
+        hint = "take the file from the model's original folder"
+        raise CheckpointError(where, expected=expected, got=got, hint=hint) from error
 
 
 class Streamer:

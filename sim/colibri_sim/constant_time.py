@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from colibri.errors import NoVerdict
+from colibri_sim.operators import walk_of
 from colibri_sim.qemu.frames import Walk
 from colibri_sim.qemu.tracer import Window
 
@@ -59,7 +60,8 @@ def random_prompts(vocab_size: int, n_prompts: int, n_positions: int) -> list[li
 def compare(prompts: Sequence[Sequence[Window]], walk: Sequence[Walk]) -> Timing:
     """Compare the windows of each position over all prompts.
 
-    prompts  one window for each position of each prompt    walk  the stages of a token
+    prompts  one window for each position of each prompt
+    walk     the stages of one token, or of every token of the first prompt and what follows
 
     Raises NoVerdict where no address differs, reduced or not: then the prompts showed nothing.
     """
@@ -75,7 +77,7 @@ def compare(prompts: Sequence[Sequence[Window]], walk: Sequence[Walk]) -> Timing
         tuple(_position(column) for column in columns),
         next(
             (
-                _difference(position, prompt, column[0], window, walk)
+                _difference(position, prompt, column[0], window, walk_of(walk, position))
                 for position, column in enumerate(columns)
                 for prompt, window in enumerate(column)
                 if (window.code, window.data) != (column[0].code, column[0].data)

@@ -15,7 +15,7 @@ from colibri.errors import NoVerdict
 from colibri_sim.qemu.counter import Event
 from colibri_sim.qemu.frames import Walk
 
-__all__ = ["BEGIN", "END_OF_TOKEN", "WALK", "Token", "attribute"]
+__all__ = ["BEGIN", "END_OF_TOKEN", "WALK", "Token", "attribute", "walk_of"]
 
 WALK = "walk"
 """What is outside every stage: the call, its checks, and the walk from stage to stage."""
@@ -39,6 +39,7 @@ def attribute(
     """The instructions of each of `n_tokens`; the sum over the operators is the token's count.
 
     events  from colibri_sim.qemu.counter, with BEGIN, END_OF_TOKEN and `stage_run` as markers and `run_slice` as a range
+    walk    the stages of one token, or of every token one after the other
 
     Raises NoVerdict where the tokens measured, or a token's stages, are not as many as announced.
     """
@@ -46,7 +47,15 @@ def attribute(
     ends = [i for i, (name, _) in enumerate(events) if name == END_OF_TOKEN]
     if len(begins) != n_tokens or len(ends) != n_tokens:
         raise _incomplete(f"{n_tokens} measured tokens", f"{len(begins)} begun, {len(ends)} ended")
-    return [_token(events[b : e + 1], walk, stage_run, run_slice) for b, e in zip(begins, ends, strict=True)]
+    tokens = zip(begins, ends, strict=True)
+    return [_token(events[b : e + 1], walk_of(walk, i), stage_run, run_slice) for i, (b, e) in enumerate(tokens)]
+
+
+def walk_of(walk: Sequence[Walk], token: int) -> Sequence[Walk]:
+    """The stages of a token, where the walk has them; otherwise those of all tokens."""
+    starts = [i for i, step in enumerate(walk) if i == 0 or step.stage == "embed"]
+    first = min(token, len(starts) - 1)
+    return walk[starts[first] : [*starts, len(walk)][first + 1]]
 
 
 def _token(events: Sequence[Event], walk: Sequence[Walk], stage_run: str, run_slice: str) -> Token:

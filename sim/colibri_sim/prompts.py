@@ -13,6 +13,9 @@ from colibri.model import ModelConfig
 from colibri.tokenizer import Tokenizer
 from colibri_sim.vectors import Prompt
 
+IDS = "ids:"
+"""How a prompt begins that is no text."""
+
 POSITIONS = 32
 """Tokens of a built-in prompt; the built-in texts are cut to them."""
 
@@ -81,7 +84,7 @@ def read_prompts(path: Path, config: ModelConfig, tokenizer: Tokenizer | None) -
     return prompts
 
 
-_ARROW = " -> ids:"
+_ARROW = f" -> {IDS}"
 
 
 def _parse_line(line: str, where: str, config: ModelConfig, tokenizer: Tokenizer | None) -> Prompt:
@@ -101,8 +104,8 @@ def parse_prompt(
 
     longest  what the engine was packed for with `option`, in tokens
     """
-    if line.startswith("ids:"):
-        prompt = Prompt(parse_ids(line[4:], where))
+    if line.startswith(IDS):
+        prompt = Prompt(parse_ids(line.removeprefix(IDS), where))
     elif tokenizer is None:
         raise UsageError(
             where,

@@ -10,34 +10,39 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from bench.text_cost import ALGORITHMS, instructions
 from cli.command import call
 from colibri.boards import list_boards
 from colibri.cli.options import NO_SETTINGS
 from colibri.cli.workflow import fitting_boards
 from colibri.errors import DoesNotFit
+from colibri.text.device import Algorithm
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "linker" / "instructions.toml"
 MODELS = ("stories-moe-3m", "micro-moe")
 QUANTS = ("q8", "q4")
 POSITIONS = ("0", "31", "64")
+WHAT = ("tokens", "kernels", "text")
 TOLERANCE = 0.02
 AGAIN = "measure again with: make bench-budgets"
 
 Figures = dict[str, int]
-"""Instructions by position, `0`, or by kernel, `product q8 256x128 portable`."""
+"""Instructions by position, `0`, by kernel, `product q8 256x128 portable`, or by algorithm of a tokenizer, `unigram`."""
 Table = dict[str, Figures]
-"""By `BOARD COMPILER QUANT`, or `BOARD COMPILER kernels`."""
+"""By `BOARD COMPILER QUANT`, `BOARD COMPILER kernels` or `BOARD COMPILER text`."""
 
 HEAD = """\
 # SPDX-License-Identifier: Apache-2.0
 # Written by `make bench-budgets`: instructions under QEMU at -O2, exact. By board, compiler and format: of one token of
-# weights/stories-moe-3m (micro-moe where that does not fit) at a position; and of each kernel by itself, its call included.
+# weights/stories-moe-3m (micro-moe where that does not fit) at a position; of each kernel by itself, its call included; and of
+# colibri_tokenize for 496 characters of English text with 512 tokens, by algorithm.
 # A build that differs by more than 2 % fails tests/bench/test_bench_budgets.py.
 """
 
@@ -72,6 +77,16 @@ def kernels(board: str, toolchain: str) -> Table:
             if row["op"] != "widen"  # one row a token
         }
     }
+
+
+def text(board: str, toolchain: str, algorithms: Iterable[Algorithm] = ALGORITHMS) -> Table:
+    """The figures of the tokenizer; nothing where the demo does not fit with it."""
+    found: Table = {}
+    for algorithm in algorithms if board in _fitting(MODELS[0], "q8") else ():
+        with tempfile.TemporaryDirectory() as folder:
+            compiler, n = instructions(board, toolchain, algorithm, Path(folder) / "packed")
+        found.setdefault(f"{board} {compiler} text", {})[algorithm] = n
+    return found
 
 
 def differences(measured: Mapping[str, int], wanted: Mapping[str, int]) -> list[str]:
@@ -115,20 +130,25 @@ def _document(*arguments: object) -> dict[str, Any]:
     return dict(result.document)
 
 
-def _measured(boards: Iterable[str], toolchains: Iterable[str]) -> Iterable[Table]:
+def _measured(boards: Iterable[str], toolchains: Iterable[str], what: Iterable[str]) -> Iterable[Table]:
     for board in boards:
         for toolchain in toolchains:
-            yield from (tokens(board, toolchain, quant) for quant in QUANTS)
-            yield kernels(board, toolchain)
+            if "tokens" in what:
+                yield from (tokens(board, toolchain, quant) for quant in QUANTS)
+            if "kernels" in what:
+                yield kernels(board, toolchain)
+            if "text" in what:
+                yield text(board, toolchain)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench-budgets", description=__doc__)
     parser.add_argument("--board", action="append", choices=list_boards())
     parser.add_argument("--toolchain", action="append", choices=("gcc", "llvm"))
+    parser.add_argument("--only", action="append", choices=WHAT)
     chosen = parser.parse_args()
     table = committed() if FILE.exists() else {}
-    for part in _measured(chosen.board or list_boards(), chosen.toolchain or ("gcc", "llvm")):
+    for part in _measured(chosen.board or list_boards(), chosen.toolchain or ("gcc", "llvm"), chosen.only or WHAT):
         for name, figures in part.items():
             news = differences(figures, table[name]) or ["within 2 %"] if name in table else ["new"]
             print("\n  ".join([name, *news]), flush=True)

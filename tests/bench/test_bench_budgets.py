@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from bench.budgets import FILE, POSITIONS, Table, committed, differences, kernels, text_of, tokens
+from bench import text_cost
+from bench.budgets import FILE, POSITIONS, Table, committed, differences, kernels, text, text_of, tokens
 from colibri.boards import list_boards
+from colibri.layout.text import SAMPLE_CHARACTERS
 from sampled import sampled
 
 SAMPLE = (
@@ -45,6 +47,14 @@ def test_a_kernel_costs_what_it_did(board: str) -> None:
     assert against_the_file(kernels(board, "gcc")) == []
 
 
+@pytest.mark.qemu
+def test_a_character_costs_what_it_did() -> None:
+    measured = text("mps2-an386", "gcc", ["characters"])
+    ((name, figures),) = measured.items()
+    wanted = committed()[name] if name in committed() else pytest.skip(f"no figures for {name}: make bench-budgets")
+    assert differences(figures, {"characters": wanted["characters"]}) == []
+
+
 def test_two_per_cent_either_way_are_too_many() -> None:
     assert differences({"0": 1020}, {"0": 1000}) == differences({"0": 980}, {"0": 1000}) == []
     (slower,) = differences({"0": 1021}, {"0": 1000})
@@ -61,9 +71,10 @@ def test_two_per_cent_either_way_are_too_many() -> None:
 def test_the_file_is_what_the_command_writes() -> None:
     table = committed()
     assert FILE.read_text() == text_of(table)
+    assert len(text_cost.SAMPLE) == SAMPLE_CHARACTERS
     for name, figures in table.items():
         board, compiler, what = name.split()
         assert board in list_boards()
         assert compiler.partition("-")[0] in ("gcc", "llvm")
-        assert what == "kernels" or set(figures) <= set(POSITIONS)
+        assert what == "kernels" or set(figures) <= set(text_cost.ALGORITHMS if what == "text" else POSITIONS)
     assert {board for board, _, _ in SAMPLE} <= {name.split()[0] for name in table}

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from cli.command import MIXTRAL, ROOT, call, validate
+from colibri.cli.bench.constant_time import table
 from colibri.errors import NoVerdict
 from colibri.folder import read_folder
 from colibri_sim.constant_time import Difference, compare
+from colibri_sim.operators import walk_of
 from colibri_sim.qemu.frames import Walk
 from colibri_sim.qemu.tracer import Window, parse
 from sampled import sampled
@@ -24,6 +26,7 @@ WITH_FPU = (
 )
 MIXED = ("-q", "default=q8,embedding=f16,attention=q8:32,experts=q4:32,head=bf16", "--kv", "q8")
 Q4 = ("-q", "q4:32")
+DYNAMIC = ROOT / "tests" / "oracles" / "data" / "dynamic_moe"
 
 
 def constant_time(target: Path, *options: str) -> tuple[int, dict[str, Any]]:
@@ -61,6 +64,15 @@ def test_without_an_fpu_the_spread_is_stated() -> None:
     assert (code, row["holds"]) == (1, False)
     assert all(1 < p["code_traces"] <= 32 for p in row["positions"])
     assert all(p["fewest"] < p["most"] < 1.05 * p["fewest"] for p in row["positions"])
+
+
+@pytest.mark.qemu
+@pytest.mark.slow
+def test_dynamic_top_k_is_not_claimed() -> None:
+    code, row = constant_time(DYNAMIC, "-b", "mps2-an386")
+    assert (code, row["holds"], row["by_design"]) == (1, False, ["router.top_p"])
+    assert row["first_difference"]["what"] == "instructions"
+    assert row["first_difference"]["layer"] in (0, 2)  # those with experts
 
 
 FAULTS: dict[str, tuple[Edits, str, str]] = {
@@ -134,6 +146,22 @@ def test_the_first_difference_is_in_the_stage_before_it_shows() -> None:
     timing = compare([[STEADY, STEADY], [OTHER_ROW, at_the_end]], WALK)
     assert timing.first_difference == Difference(1, 1, "q", 1, "instructions")
     assert [(p.code_traces, p.fewest, p.most) for p in timing.positions] == [(1, 10, 10), (2, 10, 12)]
+
+
+def test_each_position_has_its_own_walk_where_there_are_more() -> None:
+    longer = [*WALK, Walk("embed", 0), Walk("up", 0), Walk("up", 0), Walk("head", 0)]
+    assert [walk_of(WALK, i) for i in (0, 5)] == [WALK, WALK]
+    assert [walk_of(longer, i) for i in (0, 1, 2)] == [WALK, longer[3:], longer[3:]]
+    at_the_end = replace(OTHER_ROW, code="y", instructions=12)
+    timing = compare([[STEADY, STEADY], [OTHER_ROW, at_the_end]], longer)
+    assert timing.first_difference == Difference(1, 1, "head", 0, "instructions")
+
+
+def test_what_is_not_claimed_is_said() -> None:
+    row = dict.fromkeys(("board", "toolchain", "quant", "kv", "first_difference"))
+    row |= {"holds": False, "positions": [{"code_traces": 2, "fewest": 10, "most": 15}], "by_design": ["router.top_p"]}
+    assert "by design, and not claimed (NUMERICS.md 10): router.top_p" in table({"results": [row]})
+    assert "by design" not in table({"results": [row | {"by_design": []}]})
 
 
 def test_the_plugins_lines_become_windows() -> None:

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cli.command import MIXTRAL, ROOT, call, validate
+from colibri.cli.workflow import device_tokenizer
 from colibri.errors import UsageError
 from colibri.importers import load
 from colibri_sim.prompts import read_prompts
@@ -83,3 +85,9 @@ def test_a_shorter_context_has_shorter_tables(tmp_path: Path) -> None:
     result = call("pack", llama4, "-b", "linux-x86_64", "--max-seq", "24", "-o", tmp_path / "out")
     assert result.code == 0, result.err
     assert json.loads(call("inspect", tmp_path / "out", "--json").out)["header"]["max_seq"] == 24
+
+
+def test_the_device_takes_no_source_as_text() -> None:
+    raw = (ROOT / "weights" / "stories-moe-3m" / "tokenizer.json").read_bytes()
+    of = {path: device_tokenizer(replace(load(path), tokenizer_json=raw)) for path in (MIXTRAL, SWITCH)}
+    assert [tokenizer is not None and tokenizer.tables is not None for tokenizer in of.values()] == [True, False]

@@ -16,6 +16,7 @@ from colibri.axes import (
     Convolution,
     Ffn,
     Groups,
+    Hierarchy,
     LatentAttention,
     Layer,
     Norm,
@@ -63,6 +64,8 @@ FFNS = (
     Ffn(11, router=GROUPED, widths=(3, 4, 5, 6, 7, 11), shared=Shared(5, gated=True), output_bias=True),
     Ffn(8, clamp=Clamp(7.0, 1.702), router=Router(4, 2, weights="sigmoid", side="input")),
     Ffn(9, "gelu_erf", router=Router(5, 2, method="sparsemixer", jitter=0.01)),
+    Ffn(7, router=Router(6, 4, hierarchy=Hierarchy(3, 2)), shared=Shared(4, mix=True)),
+    Ffn(6, router=Router(5, 3, score="softmax", top_p=0.7, weights="score"), shared=Shared(3)),
     *(_ffn(a, gated) for a, gated in (("silu", True), ("silu", False), ("gelu_tanh", True), ("relu", True), ("relu2", False))),
 )  # fmt: skip
 
@@ -104,9 +107,13 @@ def with_encoder(config: ModelConfig) -> ModelConfig:
 
 
 def equally_wide(config: ModelConfig) -> ModelConfig:
-    """Experts of one layer all alike, so that the choice among them changes no number of instructions."""
-    layers = tuple(replace(layer, ffn=replace(layer.ffn, widths=None)) for layer in config.layers)
-    return replace(config, layers=layers)
+    """Experts of one layer all alike and always as many, so that the choice among them changes no number of instructions."""
+
+    def even(ffn: Ffn) -> Ffn:
+        router = None if ffn.router is None else replace(ffn.router, top_p=None)
+        return replace(ffn, widths=None, router=router)
+
+    return replace(config, layers=tuple(replace(layer, ffn=even(layer.ffn)) for layer in config.layers))
 
 
 @dataclass(frozen=True)

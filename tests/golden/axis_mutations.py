@@ -90,6 +90,18 @@ def groups(**changes: Any) -> Change:
     return routers(lambda r: replace(r, groups=replace(r.groups, **changes)) if r.groups is not None else r)
 
 
+def hierarchies(**changes: Any) -> Change:
+    return routers(lambda r: replace(r, hierarchy=replace(r.hierarchy, **changes)) if r.hierarchy is not None else r)
+
+
+def shared(**changes: Any) -> Change:
+    def each(layer: Layer) -> Layer:
+        block = layer.ffn.shared
+        return layer if block is None else replace(layer, ffn=replace(layer.ffn, shared=replace(block, **changes)))
+
+    return each_layer(each)
+
+
 def ropes(**changes: Any) -> Change:
     def each(layer: Layer) -> Layer:
         rope = getattr(layer.mixer, "rope", None)
@@ -434,6 +446,13 @@ config("one group fewer", groups(top_groups=1), "deepseek_v2_groups")
 config("groups by their maximum", groups(score="max"), "deepseek_v3", "glm4_moe")
 config("groups by their two largest", groups(score="top2"), "groups by maximum")
 config("other groups at 0, not excluded", groups(fill="zero"), "groups below zero")
+config("a share of the probabilities lost", routing(top_p=None), "dynamic_moe", "dynamic_moe_at_most")
+config("a smaller share", routing(top_p=0.45), "dynamic_moe", "dynamic_moe_at_most")
+config("one expert more at most", routing(top_k=4), "dynamic_moe_at_most")
+config("a share renormalised", routing(renormalise=Renormalise()), "dynamic_moe", "dynamic_moe_at_most")
+config("a flat router for a hierarchy", routing(hierarchy=None), "hierarchical_moe")
+config("one group of four for two of two", hierarchies(top_groups=1), "hierarchical_moe")
+config("mix of experts and fixed block lost", shared(mix=False), "pr_moe")
 config("top-k for sparsemixer", routing(method="top_k", jitter=0.0), "phimoe", "phimoe_longrope")
 config("jitter of sparsemixer", routing(jitter=0.05), "phimoe", "phimoe_longrope")
 
@@ -485,3 +504,37 @@ def _(self: G, router: Router, name: str, n: Any) -> Any:
 @method("the shared block weighted like an expert", "shared_weight", "deepseek", "granitemoeshared", "qwen2_moe")
 def _(self: G, call: Any, shared: Any, n: Any) -> Any:
     return np.full((len(n), 1), 1 / 3, np.float32)
+
+
+@method("the expert that reaches the share left out", "shortest_prefix", "dynamic_moe", "dynamic_moe_at_most")
+def _(self: G, p: Any, s: Any, ids: Any) -> Any:
+    kept = G.shortest_prefix(self, p, s, ids)
+    last = (kept >= 0).sum(axis=1) - 1
+    shorter = kept.copy()
+    shorter[np.arange(len(kept)), last] = -1
+    return np.where((last > 0)[:, None], shorter, kept)
+
+
+@method("the gates' values added", "by_hierarchy", "hierarchical_moe", "hierarchy")
+def _(self: G, router: Router, h: Any, primary: Any, z: Any) -> Any:
+    ids, w = G.by_hierarchy(self, router, h, primary, z)
+    _, outer = self.best(primary, h.top_groups)
+    outer = outer.repeat(w.shape[1] // h.top_groups, axis=1)
+    return ids, f.snap((w / outer + outer) / 2)
+
+
+@method("the primary gate's value lost", "by_hierarchy", "hierarchical_moe", "hierarchy")
+def _(self: G, router: Router, h: Any, primary: Any, z: Any) -> Any:
+    ids, w = G.by_hierarchy(self, router, h, primary, z)
+    _, outer = self.best(primary, h.top_groups)
+    return ids, f.snap(w / outer.repeat(w.shape[1] // h.top_groups, axis=1))
+
+
+@method("experts and fixed block exchanged in the mix", "shared_mix", "pr_moe", "mixed shared block")
+def _(self: G, call: Any, n: Any) -> Any:
+    return G.shared_mix(self, call, n)[:, ::-1]
+
+
+@method("the mix without its bias", "shared_mix", "pr_moe")
+def _(self: G, call: Any, n: Any) -> Any:
+    return v.softmax(self.float_product(call.name("shared_mix.weight"), n))

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from colibri.axes import Attention, Convolution, Ffn, LatentAttention, Layer, Norm, QkNorm, Rope, Router
 
 from .reference_products import F64, Products, Traced
-from .reference_router import choose
+from .reference_router import by_hierarchy, choose
 
 Tokens = npt.NDArray[np.int64]
 
@@ -219,7 +219,7 @@ class Simulation(Products):
         self.experts.append(chosen)
         y = np.zeros_like(n)
         for slot in range(f.router.top_k):
-            for expert in np.unique(chosen[:, slot]):
+            for expert in np.unique(chosen[:, slot][chosen[:, slot] >= 0]):
                 t = np.flatnonzero(chosen[:, slot] == expert)
                 w, x, theirs = weight[t, slot, None], n[t], None if traced is None else traced[t]
                 if f.router.side == "input":
@@ -229,6 +229,10 @@ class Simulation(Products):
                 y[t] += w * self.block(f"{prefix}experts.{expert}", f, x, theirs, index, slot, t)
         if f.shared is not None:
             w = logistic(n @ self.matrix(prefix + "shared_gate.weight").T) if f.shared.gated else np.ones((len(n), 1))
+            if f.shared.mix:
+                mix = np.exp(n @ self.matrix(prefix + "shared_mix.weight").T + self.vector(prefix + "shared_mix.bias"))
+                first, w = np.split(mix / mix.sum(axis=1, keepdims=True), 2, axis=1)
+                y *= first
             y += w * self.block(prefix + "shared", f, n, traced, index, f.router.top_k, everyone)
         return y + self.vector(prefix + "ffn.bias") if f.output_bias else y
 
@@ -248,6 +252,12 @@ class Simulation(Products):
         z = n @ self.matrix(name + ".weight").T
         if router.bias:
             z = z + self.vector(name + ".bias")
+        if router.hierarchy is not None:
+            primary = n @ self.matrix(name + ".primary.weight").T
+            picks = [
+                by_hierarchy(router, router.hierarchy, *rows) for rows in zip(primary.tolist(), z.tolist(), strict=True)
+            ]
+            return np.array([ids for ids, _ in picks]), np.array([w for _, w in picks])
         correction = self.vector(name + ".correction").tolist() if router.correction else None
         picks = [choose(router, row.tolist(), correction) for row in z]
         return np.array([ids for ids, _ in picks]), np.array([w for _, w in picks])

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from colibri.axes import Groups, Renormalise, Router
+from colibri.axes import Groups, Hierarchy, Renormalise, Router
 
 
 def softmax(x: Sequence[float]) -> list[float]:
@@ -33,6 +33,9 @@ def choose(router: Router, z: Sequence[float], correction: Sequence[float] | Non
     if router.groups is not None:
         c = grouped(router.groups, c)
     ids = descending(c)[: router.top_k]
+    if router.top_p is not None:
+        n = next((n for n in range(1, router.top_k) if sum(s[e] for e in ids[:n]) >= router.top_p), router.top_k)
+        ids = ids[:n]
     w = [s[e] for e in ids]
     match router.weights:
         case "softmax":
@@ -43,7 +46,27 @@ def choose(router: Router, z: Sequence[float], correction: Sequence[float] | Non
             w = [1.0] * len(w)
     if router.renormalise is not None:
         w = renormalised(router.renormalise, w)
-    return ids, [v * router.scale for v in w]
+    empty = router.top_k - len(ids)
+    return [*ids, *[-1] * empty], [*(v * router.scale for v in w), *[0.0] * empty]
+
+
+def by_hierarchy(
+    router: Router, h: Hierarchy, primary: Sequence[float], secondary: Sequence[float]
+) -> tuple[list[int], list[float]]:
+    """Appendix B of Shazeer et al. 2017: both gates keep their best logits and take the softmax of those."""
+    size = len(secondary) // h.n_groups
+    ids, w = [], []
+    for group, of_group in kept(primary, h.top_groups):
+        for expert, of_expert in kept(secondary[group * size : (group + 1) * size], router.top_k // h.top_groups):
+            ids.append(group * size + expert)
+            w.append(of_group * of_expert)
+    return ids, w
+
+
+def kept(z: Sequence[float], k: int) -> list[tuple[int, float]]:
+    """The k best with their softmax."""
+    best = descending(z)[:k]
+    return list(zip(best, softmax([z[i] for i in best]), strict=True))
 
 
 def grouped(groups: Groups, c: Sequence[float]) -> list[float]:

@@ -17,6 +17,7 @@ from colibri.axes import (
     Convolution,
     Ffn,
     Groups,
+    Hierarchy,
     LatentAttention,
     Layer,
     Mixer,
@@ -171,6 +172,18 @@ AXES: dict[str, ModelConfig] = {
         ffn=replace(router(weights="sigmoid", side="input", top_k=1), shared=Shared(8))
     ),
     "unweighted": config(ffn=router(weights="one")),
+    "hierarchy": config(ffn=router(top_k=4, hierarchy=Hierarchy(3, 2))),
+    "hierarchy of one of three": config(ffn=router(top_k=1, hierarchy=Hierarchy(2, 1))),
+    "top-p": config(ffn=router(score="softmax", weights="score", top_p=0.6, top_k=4)),
+    "top-p, renormalised, a shared block": config(
+        ffn=replace(
+            router(**SCORED, top_p=1.0, top_k=5, renormalise=Renormalise(), correction=True, scale=1.5),
+            shared=Shared(9),
+        )
+    ),
+    "mixed shared block": config(
+        ffn=replace(router(top_k=1, score="softmax", weights="score"), shared=Shared(20, mix=True))
+    ),
     "sparsemixer": config(ffn=router(method="sparsemixer", top_k=2, jitter=0.1)),
     "all experts": config(ffn=router(top_k=6)),
     "one expert": config(ffn=router(n_experts=1, top_k=1)),
@@ -205,6 +218,8 @@ def drawn(seed: int) -> ModelConfig:
                 if k == 0
                 else Router(6, k or 2)
             )
+        if maybe(True):
+            return Router(6, k or 4, hierarchy=Hierarchy(*((3, 3) if k else (3, 2))))
         score = rng.choice(("raw", "softmax", "sigmoid"))
         chosen = rng.choice(("softmax", "sigmoid", "one") if score == "raw" else ("score", "softmax", "sigmoid", "one"))
         return Router(
@@ -216,6 +231,7 @@ def drawn(seed: int) -> ModelConfig:
             correction=rng.random() < 0.5,
             groups=maybe(Groups(3, 2, rng.choice(("max", "top2")), rng.choice(("zero", "excluded")))),
             weights=chosen,
+            top_p=maybe(0.5) if chosen == "score" and score != "raw" and not k else None,
             renormalise=maybe(Renormalise(rng.choice(("sum", "l2")), rng.choice((0.0, 1e-6)))),
             scale=rng.choice((1.0, 1.5)),
             side="output" if k else rng.choice(("output", "output", "input")),
@@ -256,7 +272,7 @@ def drawn(seed: int) -> ModelConfig:
         clamp = Clamp(1.0, 1.702) if gated and activation == "silu" and rng.random() < 0.5 else None
         if rng.random() < 0.2:
             return Ffn(30, activation, gated, clamp, bias)
-        shared = maybe(Shared(14, rng.random() < 0.5))
+        shared = maybe(Shared(14, **rng.choice(({}, {"gated": True}, {"mix": True}))))
         widths = maybe((20, 3, 17, 8, 11, 1))
         return Ffn(20, activation, gated, clamp, bias, route(0), widths, shared, rng.random() < 0.5)
 

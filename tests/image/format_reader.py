@@ -20,11 +20,12 @@ HEADER = (
     ("directory_crc32", "I"), ("quant", "88s"), ("name", "20s"), ("source_sha256", "32s"), ("header_crc32", "I"),
 )  # fmt: skip
 IN_LAYER = (
-    "attn_norm attn.router.hidden attn.router attn.router.correction attn.q_a attn.q_a_norm attn.q attn.k attn.v attn.kv_a "
-    "attn.kv_a_norm attn.k_up attn.v_up attn.q_norm attn.k_norm attn.sinks attn.gate attn.o conv.in conv.taps conv.out "
-    "attn_post_norm ffn_norm router.hidden router router.correction shared_gate ffn ffn_post_norm"
+    "attn_norm attn.router.hidden attn.router.primary attn.router attn.router.correction attn.q_a attn.q_a_norm attn.q "
+    "attn.k attn.v attn.kv_a attn.kv_a_norm attn.k_up attn.v_up attn.q_norm attn.k_norm attn.sinks attn.gate attn.o "
+    "conv.in conv.taps conv.out attn_post_norm ffn_norm router.hidden router.primary router router.correction shared_gate "
+    "shared_mix ffn ffn_post_norm"
 )
-KINDS = ("expert", "shared", "dense", "attention")
+KINDS = ("expert", "shared", "dense", "attention", "tokenizer")
 ORDER = ("attention", "expert", "shared", "dense")
 BLOCKS = ("experts.{}", "shared", "ffn", "attn.experts.{}")
 ELEMENT_BYTES = {"f32": 4, "bf16": 2, "f16": 2}
@@ -109,6 +110,7 @@ class Reader:
         self.selftest = struct.unpack_from("<8i8I", self.image, up(cursor, 16))
         assert up(cursor, 16) + 64 == self.header["dense_offset"] + self.header["dense_bytes"]
         places = [(layer, KINDS.index(kind), index) for layer, kind, index in self._owned()]
+        self.tokenizer = self._take_tokenizer()
         assert places == [(layer, kind, index) for *_, layer, kind, index in self.experts]
         for offset, n_bytes, _, layer, kind, index in self.experts:
             block = BLOCKS[kind].format(index)
@@ -119,6 +121,13 @@ class Reader:
         for entry in self.manifest["tensors"]:
             block = self.blocks[entry["name"]]
             assert (entry["offset"], entry["bytes"]) == (block.offset, block.bytes), entry["name"]
+
+    def _take_tokenizer(self) -> bytes | None:
+        """The tokenizer's tables, the last block; behind that are only zeros."""
+        offset, n_bytes, _, *what = self.experts[-1]
+        assert not any(self.image[offset + n_bytes :])
+        is_one = what == [0, KINDS.index("tokenizer"), 0] and self.experts.pop()
+        return self.image[offset : offset + n_bytes] if is_one else None
 
     def dense_order(self) -> list[str]:
         names = self._present("", "embed")
@@ -138,7 +147,7 @@ class Reader:
         found = set()
         for name in self.blocks:
             parts = name.split(".")
-            for kind, block in zip(KINDS, BLOCKS, strict=True):
+            for kind, block in zip(KINDS[:4], BLOCKS, strict=True):
                 at = block.removesuffix(".{}").split(".")
                 if parts[2 : 2 + len(at)] == at and len(parts) > 3 + len(at):
                     index = int(parts[2 + len(at)]) if "experts" in at else 0

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from colibri.boards import KERNEL_SETS
+from colibri.boards import KERNEL_SETS, load_board
 from colibri.cli.workflow import golden_of
 from colibri.folder import Folder
 from colibri.image import kernel_layouts
@@ -19,7 +19,7 @@ from colibri.quantise import Policy, store
 
 from .format_layouts import LAYOUTS
 from .format_reader import Reader
-from .packs import Packs, checkpoint, settings
+from .packs import DEMO, Packs, checkpoint, settings
 
 MIXED = "embedding=bf16,attention=q8:32,experts=q4,head=f16,default=q8"
 DENSE = "embedding=f16,attention=q4:row,dense=q8:64,head=bf16,default=f32"
@@ -202,3 +202,27 @@ def test_other_weights_of_the_same_shape_have_the_same_configuration(packs: Pack
     assert one.manifest["config_hash"] == other.manifest["config_hash"]
     assert one.manifest["image"]["sha256"] != other.manifest["image"]["sha256"]
     assert packs.folder("mixtral", "q8:32").manifest["config_hash"] != one.manifest["config_hash"]
+
+
+@pytest.mark.parametrize("align", ["line", "sector", 16])
+def test_the_tokenizer_is_the_last_block_and_moves_nothing(align: str | int, packs: Packs) -> None:
+    board = "mps3-an547"
+    without = packs.folder(DEMO, board=board, expert_align=align)
+    folder = packs.folder(DEMO, board=board, expert_align=align, text_bytes=300)
+    reader, plain = Reader(folder.path), Reader(without.path)
+    assert plain.tokenizer is None
+    assert reader.tokenizer == (folder.path / "model_tokenizer.bin").read_bytes()
+    assert reader.tokenizer[:4] == b"CBTK"
+    assert reader.header["directory_entries"] == plain.header["directory_entries"] + 1
+    assert reader.experts == plain.experts
+    last_offset, last_bytes, *_ = plain.experts[-1]
+    end = last_offset + last_bytes
+    assert reader.image[reader.header["header_bytes"] : end] == plain.image[plain.header["header_bytes"] : end]
+    at = reader.image.index(reader.tokenizer, end)
+    aligned = load_board(board).alignment
+    unit = {"line": aligned.cache_line_bytes, "sector": aligned.erase_sector_bytes}.get(str(align), 16)
+    assert at == -(-end // unit) * unit
+    config = (folder.path / "model_config.h").read_text()
+    assert f"#define COLIBRI_TOKENIZER_AT {at}u\n" in config
+    assert f"#define COLIBRI_TOKENIZER_BYTES {len(reader.tokenizer)}u\n" in config
+    assert "COLIBRI_TOKENIZER" not in (without.path / "model_config.h").read_text()

@@ -20,8 +20,8 @@ DOCUMENT = ROOT / "docs" / "FAMILIES.md"
 BEGIN, END = "<!-- generated: python tests/importers/families_table.py -->\n", "<!-- end of the generated part -->\n"
 
 
-def _oracle_specs() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("oracle_families", ORACLES / "families.py")
+def _oracle_specs(file: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"oracle_{file}", ORACLES / f"{file}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -32,7 +32,7 @@ def _oracle_specs() -> ModuleType:
 
 def table() -> str:
     """One row a family: what its oracles use beyond a plain Llama, and what they were compared with."""
-    specs = _oracle_specs().FAMILY_ORACLES
+    specs, formulas = _oracle_specs("families").FAMILY_ORACLES, _oracle_specs("formula_oracles").FORMULA_ORACLES
     by_family: dict[str, list[str]] = {name: [] for name in FAMILIES}
     configs: dict[str, ModelConfig] = {}
     for folder in sorted([*(ORACLES / "data").iterdir(), *(ORACLES / "encoder_decoder").iterdir()]):
@@ -41,7 +41,9 @@ def table() -> str:
     lines = ["| family | `model_type` | what it uses | oracles | compared with |", "|---|---|---|---|---|"]
     for name, family in FAMILIES.items():
         used = dict.fromkeys(word for oracle in by_family[name] for word in _model(configs[oracle]))
-        published = any(o in specs and specs[o].config.startswith("published:") for o in by_family[name])
+        published = any(
+            o in formulas or (o in specs and specs[o].config.startswith("published:")) for o in by_family[name]
+        )
         reference = "the published formula, in PyTorch" if published else "transformers"
         oracles = ", ".join(f"`{oracle}`" for oracle in by_family[name])
         lines.append(f"| {family.title} | `{name}` | {', '.join(used)} | {oracles} | {reference} |")
@@ -132,17 +134,24 @@ _FFN_WORDS = {
     "clamped SwiGLU": lambda f: f.clamp is not None,
     "feed-forward biases": lambda f: f.bias,
     "experts of unequal width": lambda f: f.widths is not None,
-    "shared block": lambda f: f.shared is not None and not f.shared.gated,
+    "shared block": lambda f: f.shared is not None and not f.shared.gated and not f.shared.mix,
     "gated shared block": lambda f: f.shared is not None and f.shared.gated,
+    "mixed shared block": lambda f: f.shared is not None and f.shared.mix,
+    "no gate": lambda f: not f.gated,
     "bias on the sum of experts": lambda f: f.output_bias,
 }
 
 
 def _router(r: Router) -> Iterator[str]:
-    yield f"{r.top_k} of {r.n_experts} experts"
+    yield f"{'up to ' if r.top_p else ''}{r.top_k} of {r.n_experts} experts"
     if r.method == "sparsemixer":
         yield "sparsemixer"
         return
+    if r.hierarchy is not None:
+        yield f"gate of two levels, {r.hierarchy.top_groups} of {r.hierarchy.n_groups} groups"
+        return
+    if r.top_p is not None:
+        yield "number of experts by a share of the probabilities"
     scores = {"raw": "", "softmax": "softmax of all", "sigmoid": "sigmoid"}[r.score]
     weights = {"score": "", "softmax": "softmax of the chosen", "sigmoid": "sigmoid of the chosen", "one": "unweighted"}
     yield scores or weights[r.weights]

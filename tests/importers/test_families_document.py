@@ -20,7 +20,7 @@ from colibri.export.gguf.architectures import WRITTEN
 from colibri.importers.families import FAMILIES
 from colibri.importers.gguf.architectures import ARCHITECTURES
 
-_NO_CLASS = {"deepseek", "llama_moe"}
+_NO_CLASS = {"deepseek", "llama_moe", "glam", "deepspeed_moe", "hierarchical_moe", "dynamic_moe"}
 _SCRIPT = """
 import json, os, sys
 os.environ["HF_HUB_OFFLINE"] = "1"

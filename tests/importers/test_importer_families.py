@@ -70,7 +70,7 @@ def test_a_layer_too_many_is_missing(name: str, tmp_path: Path) -> None:
     folder = tmp_path / "copy"
     shutil.copytree(FOLDERS[name], folder)
     config = json.loads((folder / "config.json").read_text())
-    key = next(key for key in ("n_layers", "num_hidden_layers", "num_layers") if key in config)
+    key = next(key for key in ("n_layers", "num_layers", "num_hidden_layers") if key in config)
     config[key] += 1
     (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(CheckpointError):

@@ -124,6 +124,7 @@ CONTAINER: dict[str, tuple[Callable[[], bytes], str]] = {
     "an empty name": (lambda: changed(0, name=""), "a name of letters"),
     "a name too long": (lambda: changed(0, name="n" * 64), "a tensor's name of at most 63 bytes"),
     "a name with a slash": (lambda: changed(0, name="../x"), "a name of letters"),
+    "a name in other bytes": (lambda: changed(0, name=b"\xff"), "a tensor's name in UTF-8"),
     "a name twice": (lambda: changed(0, name=mixtral().tensors[1].name), "each name once"),
     "no dimension": (lambda: changed(0, dims=()), "1 to 4 dimensions, got 0"),
     "five dimensions": (lambda: changed(0, dims=(1, 1, 1, 1, 1)), "1 to 4 dimensions, got 5"),
@@ -137,6 +138,7 @@ CONTAINER: dict[str, tuple[Callable[[], bytes], str]] = {
     "an offset that is not a multiple": (lambda: changed(1, offset=10241), "not a multiple"),
     "an overlap": (lambda: changed(1, offset=0), "an overlap"),
     "a gap": (lambda: changed(len(mixtral().tensors) - 1, offset=1 << 20), "a gap"),
+    "a product that wraps to what the file has": (lambda: changed(0, dims=(2**31, 2**31, 4, 2**31)), "it ends at byte"),
     "an offset of 2**64-32": (lambda: changed(1, offset=2**64 - 32), "a gap"),
     "data past the end": (lambda: mixtral().raw()[:-32], "data within the file's"),
     "a last tensor that ends late": (lambda: mixtral().raw()[:-1], "data within the file's"),
@@ -243,8 +245,21 @@ MEANING: dict[str, tuple[Callable[[], bytes], str]] = {
         lambda: file_of(MIXTRAL, {**mixtral_arrays(), "rope_factors_long.weight": np.ones(8, np.float32)}).raw(),
         "one table for all lengths",
     ),
+    "a vocabulary beyond 2**24": (lambda: _wide_vocabulary(), "llama.vocab_size: expected at most 16777216"),
+    "more parts than there may be": (
+        lambda: mixtral().with_pair("split.count", 65536).raw(),
+        "split.count: expected an integer from 0 to 65535",
+    ),
+    "a number of parts that is a float": (lambda: mixtral().with_pair("split.count", 1.0).raw(), "an integer from 0"),
     "a split without its others": (lambda: _split(), "the first of 2 parts"),
 }
+
+
+def _wide_vocabulary() -> bytes:
+    file = mixtral()
+    n = 2**24 + 1
+    file.tensors[0] = Tensor("token_embd.weight", (1, n), bytes(2 * n), 1)
+    return file.raw()
 
 
 def _split() -> bytes:
@@ -260,9 +275,13 @@ def test_a_model_that_is_wrong_in_one_place_is_refused(name: str, tmp_path: Path
 def test_groups_of_experts_must_divide_them(tmp_path: Path) -> None:
     metadata = {key.replace("llama.", "glm4moe."): value for key, value in MIXTRAL.items()}
     metadata |= {"general.architecture": "glm4moe", "glm4moe.expert_gating_func": 2}
-    for groups, expected in ((3, "a divisor of 4 experts"), (4, "groups of two or more")):
+    for groups, expected in ((3, "a divisor of 4 experts"), (4, "groups of two or more"), (5, "from 0 to 4")):
         raw = file_of({**metadata, "glm4moe.expert_group_count": groups}, mixtral_arrays()).raw()
         assert expected in refused(tmp_path, raw)
+    chosen = {"glm4moe.expert_group_count": 2, "glm4moe.expert_group_used_count": 3}
+    assert "expert_group_used_count: expected an integer from 0 to 2" in refused(
+        tmp_path, file_of({**metadata, **chosen}, mixtral_arrays()).raw()
+    )
     raw = file_of({**metadata, "glm4moe.expert_gating_func": 1}, mixtral_arrays()).raw()
     assert "2 (sigmoid)" in refused(tmp_path, raw)
 

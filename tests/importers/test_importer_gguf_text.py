@@ -146,6 +146,11 @@ def test_a_vocabulary_of_an_unknown_kind_leaves_ids_and_says_so(tmp_path: Path) 
         ({"scores": [float("nan")] * 40}, "scores: expected an array of finite numbers"),
         ({"bos_token_id": 40}, "bos_token_id: expected an integer from 0 to 39"),
         ({"merges": [1, 2]}, "merges: expected an array of strings"),
+        ({"tokens": [1] * 40}, "tokens: expected an array of strings"),
+        ({"tokens": "abc"}, "tokens: expected an array of strings"),
+        ({"scores": [1] * 40}, "scores: expected an array of finite numbers"),
+        ({"token_type": [1.0] * 40}, "token_type: expected an integer"),
+        ({"pre": 3}, "pre: expected a value of type STRING"),
         ({"add_bos_token": 1}, "add_bos_token: expected a value of type BOOL"),
     ],
 )

@@ -4,19 +4,26 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
+from llama2c_files import (
+    DIM,
+    LAYERS,
+    SEQ,
+    VOCAB,
+    file_of,
+    quantised,
+    tokenizer_entries,
+    weights,
+)
 
 from colibri.errors import CheckpointError
 from colibri.importers import load
 from colibri.tokenizer import Tokenizer
 
-DIM, HIDDEN, LAYERS, HEADS, KV_HEADS, VOCAB, SEQ, GROUP = 24, 40, 2, 6, 2, 300, 32, 8
-KV = KV_HEADS * DIM // HEADS
-SHAPES = {"wq": (DIM, DIM), "wk": (KV, DIM), "wv": (KV, DIM), "wo": (DIM, DIM)}
-SHAPES |= {"w1": (HIDDEN, DIM), "w2": (DIM, HIDDEN), "w3": (HIDDEN, DIM)}
 CANONICAL = {
     "wq": "attn.q",
     "wk": "attn.k",
@@ -26,46 +33,6 @@ CANONICAL = {
     "w2": "ffn.down",
     "w3": "ffn.up",
 }
-
-
-def weights() -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(7)
-    named = {name: (LAYERS, *shape) for name, shape in SHAPES.items()}
-    named |= {
-        "tok_emb": (VOCAB, DIM),
-        "wcls": (VOCAB, DIM),
-        "att": (LAYERS, DIM),
-        "ffn": (LAYERS, DIM),
-        "final": (DIM,),
-    }
-    return {name: rng.normal(size=shape).astype(np.float32) for name, shape in named.items()}
-
-
-def quantised(w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """As llama2.c's quantize_q80."""
-    groups = w.reshape(-1, GROUP)
-    scale = (np.abs(groups).max(axis=1) / np.float32(127)).astype(np.float32)
-    return np.rint(groups / scale[:, None]).astype(np.int8), scale
-
-
-def file_of(version: int, *, tied: bool, w: dict[str, np.ndarray]) -> bytes:
-    seven = (DIM, HIDDEN, LAYERS, HEADS, KV_HEADS, VOCAB, SEQ)
-    head = [] if tied else ["wcls"]
-    if version == 0:
-        header = struct.pack("<7i", *seven[:5], VOCAB if tied else -VOCAB, SEQ)
-        order = ["tok_emb", "att", "wq", "wk", "wv", "wo", "ffn", "w1", "w2", "w3", "final"]
-        unused = np.full((2, SEQ, DIM // HEADS // 2), 9, np.float32)
-        return header + b"".join(a.tobytes() for a in (*(w[n] for n in order), unused, *(w[n] for n in head)))
-    header = struct.pack("<Ii7iB", 0x616B3432, version, *seven, tied) + (
-        struct.pack("<i", GROUP) if version == 2 else b""
-    )
-    header += bytes(256 - len(header))
-    if version == 1:
-        order = ["att", "ffn", "final", "tok_emb", *SHAPES, *head]
-        return header + b"".join(w[n].tobytes() for n in order)
-    matrices = [w["tok_emb"], *(layer for n in SHAPES for layer in w[n]), *(w[n] for n in head)]
-    norms = b"".join(w[n].tobytes() for n in ("att", "ffn", "final"))
-    return header + norms + b"".join(part.tobytes() for m in matrices for part in quantised(m))
 
 
 def write(folder: Path, raw: bytes) -> Path:
@@ -98,17 +65,14 @@ def test_every_weight_is_where_it_belongs(version: int, tied: bool, tmp_path: Pa
 
 
 def test_the_tokenizer_beside_it_is_read_as_run_c_reads_it(tmp_path: Path) -> None:
-    texts = [b"<unk>", b"\n<s>\n", b"\n</s>\n", *[b"<0x%02X>" % b for b in range(256)]]
-    texts += [b" ", *[bytes([c]) for c in b"abdehlo"], b"he", b"ll", b" he", b"hell", b" hello", b"o d", "é".encode()]
-    texts += [b"x%d" % i for i in range(VOCAB - len(texts))]
-    entries = b"".join(struct.pack("<fi", -float(i) if i > 258 else 0.0, len(t)) + t for i, t in enumerate(texts))
+    entries = b"".join(struct.pack("<fi", score, n) + text for score, n, text in tokenizer_entries())
     (tmp_path / "tok300.bin").write_bytes(struct.pack("<i", 6) + entries)
     raw = load(write(tmp_path, file_of(0, tied=True, w=weights()))).tokenizer_json
     assert raw is not None
     tokenizer = Tokenizer(raw, "tokenizer")
     ids = tokenizer.encode("hello é €")
     # the best pair first: " h" is none, "he" before "ll", " he" before "hell"; "€" has no token and becomes its bytes
-    assert [texts[i] for i in ids] == [
+    assert [tokenizer_entries()[i][2] for i in ids] == [
         b"\n<s>\n",
         b" he",
         b"ll",
@@ -155,3 +119,18 @@ GOOD = file_of(0, tied=True, w=weights())
 def test_a_damaged_file_is_refused_with_the_reason(raw: bytes, says: str, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=says):
         load(write(tmp_path, raw))
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_arrays_that_the_file_cannot_hold_are_not_listed(version: int, tmp_path: Path) -> None:
+    """65,536 layers in a few bytes took seconds and 100 MB (found by fuzzing)."""
+    raw = file_of(version, tied=True, w=weights())
+    at = 8 if version == 0 else 16
+    path = write(tmp_path, raw[:at] + struct.pack("<i", 65536) + raw[at + 4 :])
+    tracemalloc.start()
+    try:
+        with pytest.raises(CheckpointError, match=r"expected (at least )?\d+ bytes, by its header"):
+            load(path)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()

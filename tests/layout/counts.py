@@ -45,7 +45,7 @@ def sizes(config: ModelConfig, policy: Policy, kernels: str = "portable") -> dic
         shapes["rope.factor"] = shapes["rope.inv_freq"]
     for name, shape in shapes.items():
         rows, cols = (1, *shape) if len(shape) == 1 else shape
-        fixed = len(shape) == 1 or any(word in name for word in ("router", "shared_gate", "taps"))
+        fixed = len(shape) == 1 or any(word in name for word in ("router", "shared_gate", "shared_mix", "taps"))
         kind, _, group = ("f32" if fixed else str(policy.format_of(name))).partition(":")
         width = {"row": cols, "": 32 if kind == "q4" else cols}.get(group) or int(group)
         groups = -(-cols // width)

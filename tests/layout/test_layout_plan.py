@@ -98,7 +98,7 @@ def test_ram_by_part(name: str, kv: str) -> None:
 def test_arrays_of_the_applications(name: str) -> None:
     config = config_of(name)
     ids, trace = 4 * config.max_seq, 4 * len(trace_names(config))
-    assert app_array_bytes(config) == {"generate": 0, "verify": ids + trace, "bench": ids}
+    assert app_array_bytes(config) == {"generate": 0, "text": 0, "verify": ids + trace, "bench": ids}
 
 
 @pytest.mark.parametrize("board", BOARDS)

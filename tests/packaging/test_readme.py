@@ -67,9 +67,10 @@ def test_make_help_names_every_target() -> None:
     ("target", "command"),
     [
         ("demo", ".venv/bin/colibri demo"),
-        ("test", ".venv/bin/python -m pytest -n auto --dist loadfile -m qemu"),
+        ("test", '.venv/bin/python -m pytest -n auto --dist loadfile -m "(qemu or fuzz) and not slow"'),
         ("setup", "sh scripts/setup.sh test"),
         ("lint", ".venv/bin/python -m mypy"),
+        ("fuzz", "PYTHONPATH=tests .venv/bin/python -m fuzz.run --seconds 600 "),
         ("bench", ".venv/bin/python -m colibri.cli.main bench weights/stories-moe-3m"),
     ],
 )

@@ -65,6 +65,7 @@ case "$*" in
         qemu-user) command=qemu-x86_64 ;;
         llvm-19) command=llvm-mca-19 ;;
         libc6-dev) touch "$STUBS/has-libc-headers" && continue ;;
+        libclang-rt-19-dev) mkdir -p "$STUBS/clang/lib/linux" && touch "$STUBS/$FUZZER" && continue ;;
         qemu-system-arm | clang-19 | gcc | g++) command=$package ;;
         *) continue ;;
         esac
@@ -75,16 +76,18 @@ esac
 """
 
 PROGRAMS = (
-    *("arm-none-eabi-gcc", "qemu-system-arm", "clang-19", "llvm-mca-19", "qemu-x86_64", "g++"),
+    *("arm-none-eabi-gcc", "qemu-system-arm", "llvm-mca-19", "qemu-x86_64", "g++"),
     *("riscv64-unknown-elf-gcc", "qemu-system-riscv64", "aarch64-linux-gnu-gcc"),
 )
 GCC = '[ -e "$STUBS/has-libc-headers" ]'
+CLANG = '[ "$1" = -print-resource-dir ] && echo "$STUBS/clang"'
+FUZZER = "clang/lib/linux/libclang_rt.fuzzer-x86_64.a"
 
 DEMO_LINE = "apt-get install -y --no-install-recommends gcc-arm-none-eabi qemu-system-arm python3-venv"
 TEST_LINE = (
     "apt-get install -y --no-install-recommends"
     " gcc-arm-none-eabi qemu-system-arm gcc g++ clang-19 llvm-19 qemu-user"
-    " gcc-riscv64-unknown-elf qemu-system-misc gcc-aarch64-linux-gnu libc6-dev python3-venv"
+    " gcc-riscv64-unknown-elf qemu-system-misc gcc-aarch64-linux-gnu libc6-dev libclang-rt-19-dev python3-venv"
 )
 
 
@@ -112,13 +115,16 @@ class Machine:
         for name in PROGRAMS:
             self.command(name)
         self.command("gcc", GCC)
+        self.command("clang-19", CLANG)
+        (self.stubs / FUZZER).parent.mkdir(parents=True, exist_ok=True)
+        self.flag(FUZZER)
         self.flag("has-ensurepip")
         self.flag("has-libc-headers")
 
     def start(self, stage: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             ["/bin/sh", str(self.checkout / "scripts" / "setup.sh"), stage],
-            env={"PATH": str(self.stubs), "LOG": str(self.log), "STUBS": str(self.stubs)},
+            env={"PATH": str(self.stubs), "LOG": str(self.log), "STUBS": str(self.stubs), "FUZZER": FUZZER},
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -158,6 +164,7 @@ def machine(tmp_path: Path) -> Machine:
     for name in PROGRAMS:
         m.command(f"{name}.package")
     m.command("gcc.package", GCC)
+    m.command("clang-19.package", CLANG)
     m.user(1000)
     return m
 
@@ -191,6 +198,15 @@ def test_headers_are_asked_of_the_compiler_that_is_there(machine: Machine) -> No
     result = machine.setup("test")
     assert result.returncode == 4
     assert result.stderr.endswith("\n\napt-get install -y --no-install-recommends libc6-dev\n")
+
+
+def test_the_fuzzers_runtime_is_asked_of_the_compiler_that_is_there(machine: Machine) -> None:
+    machine.packages_present()
+    (machine.stubs / FUZZER).unlink()
+    result = machine.setup("test")
+    assert result.returncode == 4
+    assert result.stderr.endswith("\n\napt-get install -y --no-install-recommends libclang-rt-19-dev\n")
+    assert machine.setup("demo").returncode == 0
 
 
 def test_user_with_packages_needs_no_apt(machine: Machine) -> None:

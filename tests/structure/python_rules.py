@@ -31,7 +31,7 @@ ALLOWED: dict[str, set[str]] = {
     "colibri.boards": {"errors", "data"},
     "colibri.folder": {"errors", *_MODEL},
     "colibri.image": {"errors", *_MODEL, "quantise", "tables"},
-    "colibri.layout": {"errors", *_MODEL, "quantise", "boards", "image", "data"},
+    "colibri.layout": {"errors", *_MODEL, "quantise", "boards", "image", "data", "text"},
     "colibri.audit": {"errors", "boards", "folder"},
     "colibri.build": {*_LEAVES, "quantise", "boards", "image", "layout", "audit", "folder", "output", "data"},
     "colibri.export": {"errors", *_MODEL, "boards", "build", "folder", "output", "data", "importers", "text"},

@@ -44,6 +44,28 @@ def added(**parts: Any) -> list[dict[str, Any]]:
     return [{"id": 3, "content": "<x>", "special": True, **parts}]
 
 
+def isolated(pattern: str) -> bytes:
+    return changed(pre_tokenizer={"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"})
+
+
+def around(**parts: Any) -> bytes:
+    return changed(post_processor={"type": "TemplateProcessing", "single": [], **parts})
+
+
+def unigram(*vocab: Any, **parts: Any) -> bytes:
+    return changed(
+        pre_tokenizer=None, decoder={"type": "Fuse"}, model={"type": "Unigram", "vocab": list(vocab), **parts}
+    )
+
+
+def nested(n: int) -> bytes:
+    """Sequences inside sequences; the JSON itself is read."""
+    text = json.dumps(BASE)
+    return text.replace(
+        '"normalizer": null', '"normalizer": ' + '{"type":"Sequence","normalizers":[' * n + "]}" * n
+    ).encode()
+
+
 def test_the_base_is_read() -> None:
     assert len(tables_of(tokenizer_json.rules_of(changed()))) > 0
 
@@ -90,6 +112,38 @@ def test_the_base_is_read() -> None:
         (changed(post_processor={"type": "BertProcessing"}), "the post-processor BertProcessing"),
         (changed(added_tokens=added(single_word=True)), "single word"),
         (changed(added_tokens=added(content="")), "empty"),
+        # found by fuzzing: values of another type, numbers and texts that Python has and the file format has not
+        (b'{"model": ' + b"9" * 5000 + b"}", "no JSON"),
+        (nested(2000), "deeper than any|no JSON"),
+        (changed(model=bpe(merges=[True])), "a merge that is not"),
+        (changed(model=bpe(merges=[["a"]])), "a merge that is not"),
+        (changed(model=bpe(merges=["a b c"])), "a merge that is not"),
+        (changed(model=bpe(merges=[["a", 1]])), "a piece that is no text"),
+        (changed(model=bpe(vocab={"\ud800": 0})), "a token that is no text"),
+        (changed(added_tokens=added(content="\udfff")), "an added token that is no text"),
+        (changed(added_tokens=added(content=5)), "an added token that is no text"),
+        (changed(model=bpe(unk_token=3)), "unk_token that is no text"),
+        (unigram(["a"]), "not a text and a score"),
+        (unigram("a"), "an entry of the vocabulary that is no list"),
+        (unigram([1, 0.0]), "a token that is no text"),
+        (unigram(["a", "b"]), "a score that is not"),
+        (unigram(["a", float("nan")]), "a score that is not"),
+        (unigram(["a", 10**400]), "a score that is not"),
+        (unigram(["a", 0.0], unk_id=1), "an id that is 1, which no token has"),
+        (unigram(["a", 100.0], ["b", -1.0]), "scores so far above zero"),
+        (around(single=[True]), "single that is no object"),
+        (around(single=[{"SpecialToken": 3}]), "SpecialToken that is no object"),
+        (around(single=[{"SpecialToken": {"id": "a"}}], special_tokens=[]), "special_tokens that is no object"),
+        (around(single=[{"SpecialToken": {"id": "a"}}], special_tokens={"a": {"ids": 5}}), "ids that is no list"),
+        (around(single=[{"SpecialToken": {"id": "a"}}], special_tokens={"a": {"ids": [9]}}), "which no token has"),
+        (isolated("a{x}"), "'x' where a number"),
+        (isolated("a{\u0663}"), "where a number"),
+        (isolated("a{255}"), "out of range"),
+        (isolated("a{99999999999}"), "where a number"),
+        (isolated("\\x{zz}"), "where a number"),
+        (isolated("\\x{110000}"), "a character out of range"),
+        (isolated("abcdefghi"), "more than 8 items"),
+        (isolated("(ab|cd)" * 4 + "(ab|cd)" * 5), "more than 256 alternatives|more than 8 items"),
         (changed(model={"type": "Unigram", "vocab": [["a", 0.1]], "unk_id": 0}), "Unigram model over bytes|2\\*\\*-40"),
     ],
 )
@@ -98,8 +152,12 @@ def test_a_tokenizer_json_that_cannot_be_expressed_is_refused(raw: bytes, says: 
         tables_of(tokenizer_json.rules_of(raw))
 
 
+SCORE_OF_33_BITS = b"\x0a\x09\x0a\x01a\x10\x80\x80\x80\x80\x10"  # found by fuzzing
+
+
 @pytest.mark.parametrize(
-    "raw", [b"\x0a", b"\x0a\x05ab", b"\x0b\x00", b"\x80" * 12, b"\x0a\x02\x0a\x09", b"\x10\x05\x0a\x00"]
+    "raw",
+    [SCORE_OF_33_BITS, b"\x0a", b"\x0a\x05ab", b"\x0b\x00", b"\x80" * 12, b"\x0a\x02\x0a\x09", b"\x10\x05\x0a\x00"],
 )
 def test_a_damaged_tokenizer_model_is_refused(raw: bytes) -> None:
     with pytest.raises(Unsupported):

@@ -22,6 +22,7 @@ from colibri.axes import (
     Convolution,
     Ffn,
     Groups,
+    Hierarchy,
     LatentAttention,
     Layer,
     Mixer,
@@ -148,7 +149,7 @@ def _attention(rng: random.Random) -> Mixer:
 
 def _mixture(rng: random.Random) -> Mixer:
     router = _router(rng, rng.choice([1, 3, 6]), 3)
-    router = replace(router, side="output")
+    router = replace(router, side="output", top_p=None)
     head_dim, kv_heads = rng.choice([2, 5, 8]), rng.randint(1, 3)
     return Attention(
         n_heads=router.top_k * kv_heads,
@@ -190,8 +191,11 @@ def _router(rng: random.Random, n_experts: int, most: int) -> Router:
     common = {"hidden": _sometimes(rng, "tanh", "none", 0.2), "bias": rng.random() < 0.3}
     if n_experts >= 2 and rng.random() < 0.15:
         return Router(n_experts, 2, method="sparsemixer", jitter=0.01, **common)  # type: ignore[arg-type]
+    if n_experts % 2 == 0 and rng.random() < 0.15:
+        return _hierarchical(rng, n_experts, most)
     score = rng.choice(["raw", "softmax", "sigmoid"])
     weights = rng.choice(["score", "softmax", "sigmoid", "one"])
+    top_p = rng.choice([2.0**-40, 0.3, 0.7, 1.0]) if score != "raw" and weights == "score" else None
     again = Renormalise(rng.choice(["sum", "l2"]), rng.choice([0.0, 1e-6]), rng.choice([2.0**-40, 1e-3]))
     return Router(
         n_experts,
@@ -200,11 +204,19 @@ def _router(rng: random.Random, n_experts: int, most: int) -> Router:
         correction=rng.random() < 0.4,
         groups=_groups(rng, n_experts, top_k),
         weights=weights,
+        top_p=_sometimes(rng, top_p, None, 0.5),
         renormalise=None if (score, weights) == ("raw", "score") else _sometimes(rng, again, None, 0.5),
         scale=_sometimes(rng, 2.5, 1.0),
         side=_sometimes(rng, "input", "output", 0.2),
         **common,  # type: ignore[arg-type]
     )
+
+
+def _hierarchical(rng: random.Random, n_experts: int, most: int) -> Router:
+    n_groups = rng.choice([g for g in (1, 2, 3, 5, 6) if n_experts % g == 0])
+    top_groups = rng.randint(1, min(n_groups, most))
+    k = rng.randint(1, min(n_experts // n_groups, most // top_groups))
+    return Router(n_experts, top_groups * k, hierarchy=Hierarchy(n_groups, top_groups))
 
 
 def _groups(rng: random.Random, n_experts: int, top_k: int) -> Groups | None:
@@ -218,6 +230,9 @@ def _groups(rng: random.Random, n_experts: int, top_k: int) -> Groups | None:
     return Groups(
         n_groups, rng.randint(least if fill == "excluded" else 1, n_groups), rng.choice(["max", "top2"]), fill
     )
+
+
+_SHARED_WEIGHTS = ({}, {"gated": True}, {"mix": True})
 
 
 def _ffn(rng: random.Random) -> Ffn:
@@ -238,6 +253,6 @@ def _ffn(rng: random.Random) -> Ffn:
         bias,
         router=_router(rng, n_experts, 16),
         widths=_sometimes(rng, widths, None, 0.25),
-        shared=_sometimes(rng, Shared(rng.choice([3, 8, 45]), gated=rng.random() < 0.5), None, 0.4),
+        shared=_sometimes(rng, Shared(rng.choice([3, 8, 45]), **rng.choice(_SHARED_WEIGHTS)), None, 0.4),
         output_bias=rng.random() < 0.2,
     )

@@ -103,6 +103,9 @@
 #define COLIBRI_HIDDEN_PAD COLIBRI_PAD8(COLIBRI_HIDDEN_SIZE)
 #define COLIBRI_WIDTH_PAD COLIBRI_PAD8(COLIBRI_MAX_WIDTH)
 
+/* Whether some router has a matrix before that of its logits: a two-layer gate, or the primary gate of a hierarchy. */
+#define COLIBRI_NEEDS_FIRST_GATE (COLIBRI_HAS_ROUTER_HIDDEN || COLIBRI_HAS_HIERARCHY)
+
 /* The KV cache's format: one of COLIBRI_KV_F32, _F16 and _Q8 is 1. */
 #define COLIBRI_KV_F32 (!COLIBRI_KV_F16 && !COLIBRI_KV_Q8)
 

@@ -89,10 +89,10 @@ typedef float colibri_kv_element_t;
 #else
 #define COLIBRI_SCRATCH_OUT COLIBRI_WIDTH_PAD
 #endif
-/* Of a router: the hidden layer, the scores, the selection values. */
+/* Of a router: the hidden layer, the scores, the selection values; of a hierarchy the primary logits and one group's. */
 #define COLIBRI_SCRATCH_ROUTER_HIDDEN 0
-#define COLIBRI_SCRATCH_ROUTER_SCORES COLIBRI_PAD8(COLIBRI_MAX_EXPERTS)
-#define COLIBRI_SCRATCH_ROUTER_CHOICE (2 * COLIBRI_PAD8(COLIBRI_MAX_EXPERTS))
+#define COLIBRI_SCRATCH_ROUTER_SCORES COLIBRI_PAD8(COLIBRI_MAX_RANKING)
+#define COLIBRI_SCRATCH_ROUTER_CHOICE (2 * COLIBRI_PAD8(COLIBRI_MAX_RANKING))
 /* Of latent attention: the query's latent, the queries, the latent and rotary key, and one head's input; then one head's, and u. */
 #define COLIBRI_SCRATCH_Q_A 0
 #define COLIBRI_SCRATCH_LATENT_Q COLIBRI_PAD8(COLIBRI_MAX_Q_RANK)
@@ -132,6 +132,8 @@ typedef union colibri_scratch_uses {
 #endif
 } colibri_scratch_uses_t;
 
+#define COLIBRI_NO_EXPERT (-1)
+
 typedef struct colibri_state {
     COLIBRI_ALIGN16 colibri_state_header_t header;
     float x[COLIBRI_HIDDEN_PAD];                                  /* residual stream */
@@ -140,7 +142,7 @@ typedef struct colibri_state {
     float scratch[sizeof(colibri_scratch_uses_t) / sizeof(float)];
 #if COLIBRI_MAX_EXPERTS > 0
     float router[COLIBRI_MAX_EXPERTS];
-    int32_t expert_ids[COLIBRI_MAX_TOP_K];
+    int32_t expert_ids[COLIBRI_MAX_TOP_K]; /* in slots that stay empty COLIBRI_NO_EXPERT */
     float expert_weights[COLIBRI_MAX_TOP_K];
 #endif
 #if COLIBRI_HAS_ROPE

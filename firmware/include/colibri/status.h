@@ -44,7 +44,8 @@ enum {
     COLIBRI_ERR_SELFTEST = -27,      /* The replayed vector gave other bits than the golden model: do not trust this core's answers. */
     COLIBRI_ERR_UTF8 = -28,          /* A text is not UTF-8. */
     COLIBRI_ERR_BUFFER = -29,        /* A buffer is too small for the result. */
-    COLIBRI_ERR_NO_SOURCE = -30      /* The model has an encoder, and colibri_encode has not given it a source. */
+    COLIBRI_ERR_TABLES = -30,        /* A tokenizer's tables name what they do not have: damaged, or made by something else. */
+    COLIBRI_ERR_NO_SOURCE = -31      /* The model has an encoder, and colibri_encode has not given it a source. */
 };
 
 /* The caller must look at the status. */

@@ -100,6 +100,20 @@ static inline uint32_t colibri_block_of(const colibri_state_t *state)
 #endif
 }
 
+/* The slot of a feed-forward after the present one: behind the last expert chosen those without one are left out. */
+static inline uint32_t colibri_next_slot(const colibri_state_t *state)
+{
+    const uint32_t next = state->header.slot + 1;
+#if COLIBRI_HAS_TOP_P
+    const uint32_t kind = colibri_kind_of(state);
+    (void)kind;
+    if (next < COLIBRI_KIND_TOP_K(kind) && state->expert_ids[next] == COLIBRI_NO_EXPERT) {
+        return COLIBRI_KIND_TOP_K(kind);
+    }
+#endif
+    return next;
+}
+
 /* The geometry of a block of the present layer. */
 static inline uint32_t colibri_shape_of(const colibri_state_t *state, uint32_t block)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text to token ids and back, on the device: the model's own tokenizer, from the tables that `colibri pack --text` puts into the
- * image. Optional: nothing else of the engine uses it.
+ * image (and `colibri pack` into model_tokenizer.bin). Optional: nothing else of the engine uses it.
  *
  *     colibri_tokenizer_t tokenizer;
- *     colibri_tokenizer_init(&tokenizer, image + COLIBRI_OFFSET_TOKENIZER, COLIBRI_TOKENIZER_BYTES);
+ *     colibri_tokenizer_init(&tokenizer, image + COLIBRI_TOKENIZER_AT, COLIBRI_TOKENIZER_BYTES);
  *     n = colibri_tokenize(&tokenizer, text, n_bytes, COLIBRI_TOKENIZE_AROUND, ids, max_ids, workspace, sizeof workspace);
  *
  * EXACT: the ids and the text are those of the tokenizers package. The conventions are those of colibri.h.
@@ -29,8 +29,10 @@ typedef struct colibri_tokenizer {
 
 /* Bind a tokenizer to its tables, which MUST be 4-byte aligned and stay where they are.
  *
- * Checks     magic, version, and that every table lies within n_bytes.
+ * Checks     magic, version, that every table lies within n_bytes, and every id, length and program in them: whatever the bytes
+ *            are, what is bound is read in bounds. How long a split's program may take is not checked.
  * Writes     *tokenizer, on success only.
+ * COST       one pass over the tables, about 10 instructions for each token and each merge.
  */
 COLIBRI_RESULT colibri_status colibri_tokenizer_init(colibri_tokenizer_t *tokenizer, const void *tables, size_t n_bytes);
 
@@ -49,7 +51,8 @@ COLIBRI_RESULT colibri_status colibri_tokenizer_init(colibri_tokenizer_t *tokeni
  *
  * Shapes     text (n_bytes), UTF-8 without a terminator; ids (max_ids); workspace 8-byte aligned.
  * Writes     ids and workspace; on an error their content is unspecified.
- * Errors     COLIBRI_ERR_UTF8; COLIBRI_ERR_BUFFER where max_ids or the workspace is too small.
+ * Errors     COLIBRI_ERR_UTF8; COLIBRI_ERR_BUFFER where max_ids or the workspace is too small; COLIBRI_ERR_RANGE where a piece is
+ *            so long that the sum of its scores may not be exact (unigram; above 65,535 bytes where no score is below -54).
  * COST       about (measured) a few hundred instructions a character; a piece of n bytes takes up to n * n / 2 steps.
  */
 COLIBRI_RESULT int32_t colibri_tokenize(const colibri_tokenizer_t *tokenizer, const char *text, size_t n_bytes, uint32_t flags,

@@ -291,8 +291,11 @@ def _stack(top: _Table) -> dict[str, int]:
     stack = {}
     for key in (*APPLICATIONS, "fault"):
         stack[key] = table.integer(key, low=128 if key == "fault" else 256)
-        if stack[key] % 8:
-            raise table.error(key, "a multiple of 8", stack[key])
+    # deepest in colibri_forward, as generate is
+    stack["text"] = table.optional_integer("text", low=256) or stack["generate"]
+    for key, n_bytes in stack.items():
+        if n_bytes % 8:
+            raise table.error(key, "a multiple of 8", n_bytes)
     table.finish()
     return stack
 

@@ -9,13 +9,14 @@ import numpy as np
 
 from colibri.image.format import FORMAT_VERSION
 from colibri.image.matrix import DTYPE_IDS, Matrix
-from colibri.image.placement import ImageLayout
+from colibri.image.placement import Expert, ImageLayout
 from colibri.image.tables import INV_FREQ, ROPE_FACTOR
 from colibri.layout.cache_layout import Kv
 from colibri.layout.fold import braces, c_float
 from colibri.layout.kinds import ModelTables
 from colibri.layout.state_layout import StateLayout
 from colibri.layout.statics import source_trace_tensors, trace_tensors
+from colibri.layout.text import TextUse
 from colibri.layout.uses import uses
 from colibri.model import ModelConfig
 
@@ -30,7 +31,9 @@ _PLACES = {
 }
 
 
-def config_macros(config: ModelConfig, layout: ImageLayout, state: StateLayout, kv: Kv) -> list[str]:
+def config_macros(
+    config: ModelConfig, layout: ImageLayout, state: StateLayout, kv: Kv, text: TextUse | None = None
+) -> list[str]:
     """The lines that define the model: the canonical configuration, which config_hash covers."""
     found = ModelTables(config, layout, state.cache)
     blocks = layout.by_name
@@ -71,7 +74,19 @@ def config_macros(config: ModelConfig, layout: ImageLayout, state: StateLayout, 
     values |= {f"USE_{name}": int(name in used) for name in _FORMAT_MACROS}
     values["N_MATRICES"] = len(found.matrices.values)
     values["MATRICES"] = braces(map(_descriptor, found.matrices.values))
+    if layout.tokenizer is not None and text is not None:
+        values |= _text_macros(layout.tokenizer, text)
     return [f"#define COLIBRI_{name} {value}" for name, value in values.items()]
+
+
+def _text_macros(tables: Expert, text: TextUse) -> dict[str, object]:
+    """What the application `text` is made for; none of it where the image has no tokenizer."""
+    return {
+        "TOKENIZER_AT": f"{tables.offset}u",
+        "TOKENIZER_BYTES": f"{tables.bytes}u",
+        "TEXT_PROMPT_BYTES": f"{text.prompt_bytes}u",
+        "TEXT_WORKSPACE_BYTES": f"{text.workspace_bytes}u",
+    }
 
 
 def config_hash(macros: list[str]) -> bytes:

@@ -18,7 +18,7 @@ from colibri.folder import BUILD, IMAGE, Folder
 from colibri.layout.budget import budget_key
 from colibri.output import replaced_folder
 
-App = Literal["generate", "verify", "bench", "kernels", "lib"]
+App = Literal["generate", "text", "verify", "bench", "kernels", "lib"]
 """`kernels` is for `colibri bench --kernels` alone: no firmware of a model."""
 SCHEMA_VERSION = 1
 
@@ -37,7 +37,7 @@ class BuildOptions:
 def build(folder: Folder, board: Board, options: BuildOptions) -> Path:
     """Build one application; returns DIR/APP-TOOLCHAIN, complete or as it was.
 
-    Raises ToolError, OutputError; UsageError for a hardware build of a mapped board;
+    Raises ToolError, OutputError; UsageError for a hardware build of a mapped board, and for `text` without a tokenizer;
     NegativeVerdict where the ELF contradicts the plan.
     """
     if board.image == "mapped" and not options.simulator:
@@ -47,6 +47,8 @@ def build(folder: Folder, board: Board, options: BuildOptions) -> Path:
             got=f"{board.name}, whose programs use standard input and output",
             hint="leave the option out: the program is for that machine as it is",
         )
+    if options.app == "text" and folder.text_bytes is None:
+        raise _no_tokenizer(folder)
     toolchain = find_toolchain(board, options.toolchain)
     target = folder.path / output_name(options)
     with replaced_folder(target, BUILD) as work:
@@ -64,6 +66,24 @@ def build(folder: Folder, board: Board, options: BuildOptions) -> Path:
         record = {**_identity(folder, board, toolchain, options), **record}
         (work / BUILD).write_text(json.dumps(record, indent=1) + "\n")
     return target
+
+
+def _no_tokenizer(folder: Folder) -> UsageError:
+    """Why an image cannot be the application text's, and what would help."""
+    device = folder.manifest["device_tokenizer"]
+    if device is None:
+        got, hint = (
+            "one of a checkpoint without a tokenizer",
+            "put the model's tokenizer.json into its folder, then pack",
+        )
+    elif "unsupported" in device:
+        got, hint = (
+            f"one whose tokenizer has {device['unsupported']}",
+            "build generate: colibri run tokenises on the host",
+        )
+    else:
+        got, hint = "one without", "pack the checkpoint again with --text 512: for prompts of up to 512 bytes"
+    return UsageError(f"--app text: {folder.path}", expected="an image with the tokenizer", got=got, hint=hint)
 
 
 def output_name(options: BuildOptions) -> str:
@@ -95,7 +115,7 @@ def sources(board: Board, app: App, kernels: str) -> list[Path]:
         patterns += ["apps/kernels/*.c"]
     else:
         patterns = ["engine/*.c", *patterns]
-    if app == "lib":
+    if app in ("text", "lib"):
         patterns += ["tokenizer/*.c"]
     if app not in ("kernels", "lib"):
         patterns += [f"apps/{app}.c", "apps/common/*.c"]

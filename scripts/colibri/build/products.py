@@ -43,16 +43,17 @@ def write_products(work: Path, folder: Folder, board: Board, compiler: str, app:
 
 
 def measure(elf: Elf) -> dict[str, int]:
-    """Bytes of code and constants, of statics (state and logits apart), of state, logits and stack."""
-    state, logits = elf.symbol_bytes("colibri_app_state"), elf.symbol_bytes("colibri_app_logits")
+    """Bytes of code and constants, of statics (the three next apart), of state, logits, text's arrays, and stack."""
+    state, logits, text = (elf.symbol_bytes(f"colibri_app_{name}") for name in ("state", "logits", "text"))
     sections = [s for s in elf.sections if s.name != WEIGHTS]
     stack = sum(s.bytes for s in sections if "stack" in s.name)
     data = sum(s.bytes for s in sections if s.writable and "stack" not in s.name)
     return {
         "code": sum(s.bytes for s in sections if not s.writable),
-        "statics": data - state - logits,
+        "statics": data - state - logits - text,
         "state": state,
         "logits": logits,
+        "text": text,
         "stack": stack,
     }
 
@@ -69,6 +70,7 @@ def check_against_plan(
         "weights bytes": (folder.manifest["image"]["bytes"], weights.bytes if weights else None),
         "state": (ram["kv_cache"] + ram["activations"], measured["state"]),
         "logits": (ram["logits"], measured["logits"]),
+        "text": (ram.get("text", 0) if app == "text" else 0, measured["text"]),
     }
     for name, (planned, got) in exact.items():
         if planned != got:

@@ -16,7 +16,7 @@ from colibri.folder import read_build, read_folder
 @options.DIR
 @click.option(
     "--app",
-    type=click.Choice(["generate", "verify", "bench", "lib"]),
+    type=click.Choice(["generate", "text", "verify", "bench", "lib"]),
     default="generate",
     show_default=True,
     help="What.",
@@ -48,5 +48,5 @@ def _summary(record: dict[str, dict[str, int]]) -> str:
     head = f"{record['compiler']} -O{record['opt']}"
     if not measured:
         return f"{head}, engine {engine:,} bytes" if engine else head
-    ram = measured["statics"] + measured["state"] + measured["logits"] + measured["stack"]
+    ram = sum(n for name, n in measured.items() if name != "code")
     return f"{head}, engine {engine:,} bytes, code {measured['code']:,} bytes, RAM {ram:,} bytes"

@@ -47,7 +47,11 @@ class Command:
 @options.DIR
 @click.option("--probe", type=click.Choice(list(_PROGRAMS)), required=True, help="Whose program does it.")
 @click.option(
-    "--app", type=click.Choice(["generate", "verify", "bench"]), default="generate", show_default=True, help="What."
+    "--app",
+    type=click.Choice(["generate", "text", "verify", "bench"]),
+    default="generate",
+    show_default=True,
+    help="What.",
 )
 @click.option(
     "--part",

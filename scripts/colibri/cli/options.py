@@ -228,6 +228,12 @@ _SETTINGS = (
     ),
     click.option("--weights-addr", type=IntegerType(), help="Address of the image. [the board's]"),
     click.option("--expert-align", type=AlignType(), help="line, sector or bytes: where an expert may start. [line]"),
+    click.option(
+        "--text",
+        metavar="BYTES",
+        type=IntegerType(1, 1 << 16),
+        help="Put the tokenizer into the image, for the application text and prompts of up to so many bytes. [not]",
+    ),
     click.option("--name", "prefix", type=PrefixType(), help="Symbol prefix of this model's C interface."),
 )
 _KERNELS = click.option("--kernels", metavar="SET", help="Kernel set that the image is laid out for. [the board's]")
@@ -245,7 +251,7 @@ def settings_options_of_bench(function: F) -> F:
     return function
 
 
-SETTING_NAMES = ("quant", "kv", "max_seq", "max_source", "weights_addr", "expert_align", "kernels", "prefix")
+SETTING_NAMES = ("quant", "kv", "max_seq", "max_source", "weights_addr", "expert_align", "kernels", "prefix", "text")
 NO_SETTINGS: dict[str, Any] = {**dict.fromkeys(SETTING_NAMES), "family": None, "overrides": ()}
 """The values of `settings_options` where none is given."""
 
@@ -261,6 +267,7 @@ def settings_from(values: dict[str, Any]) -> Settings:
         expert_align=values["expert_align"] or "line",
         kernels=values["kernels"],
         prefix=values["prefix"],
+        text_bytes=values["text"],
     )
 
 

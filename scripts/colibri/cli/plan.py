@@ -11,7 +11,9 @@ import click
 from colibri.boards import list_boards, load_board
 from colibri.cli import options, render, workflow
 from colibri.errors import DoesNotFit, UsageError
-from colibri.layout.plan import Part, Plan, make_plan, require_fit
+from colibri.layout.plan import Part, Plan
+from colibri.layout.text import TextUse
+from colibri.layout.uses import depends_on_data
 
 
 @click.command("plan")
@@ -26,12 +28,12 @@ def command(checkpoint: Path, board: str | None, as_json: bool, **values: Any) -
     if board is None:
         return _all_boards(source, settings, as_json)
     target = load_board(board)
-    plan = make_plan(source.model.config, target, settings)
+    plan = source.plan(target, settings)
     if as_json:
         render.document(plan.to_json())
         return 0 if plan.fits else DoesNotFit.exit_code
     print(_text(plan))
-    require_fit(plan, target, settings)
+    source.require_fit(plan, target, settings)
     return 0
 
 
@@ -39,7 +41,7 @@ def _all_boards(source: workflow.Checkpoint, settings: Any, as_json: bool) -> in
     plans, refused = [], []
     for name in list_boards():
         try:
-            plans.append(make_plan(source.model.config, load_board(name), settings))
+            plans.append(source.plan(load_board(name), settings))
         except UsageError as error:
             refused.append((name, error))
     if not plans:
@@ -69,6 +71,7 @@ def _text(plan: Plan) -> str:
     regions = [
         (r.name, f"{r.origin:#010x}", r.length, r.used, f"{100 * r.used / r.length:.1f} %") for r in plan.regions
     ]
+    most = "at most " if depends_on_data(plan.config) else ""
     lines = [
         f"{plan.board}, {plan.quant}: {'fits' if plan.fits else 'does not fit'}",
         "",
@@ -76,6 +79,23 @@ def _text(plan: Plan) -> str:
         "",
         *([render.table(("region", "origin", "length", "used", ""), regions), ""] if regions else []),
         f"weights at {plan.weights_address:#x}" if plan.weights_region else "weights mapped from a file",
-        f"{plan.macs_per_token:,} multiply-accumulates and {plan.weight_bytes_read_per_token:,} bytes of weights per token",
+        f"{most}{plan.macs_per_token:,} multiply-accumulates and {plan.weight_bytes_read_per_token:,} bytes of weights per token",
+        *_tokenizer(plan.text),
     ]
     return "\n".join(lines)
+
+
+def _tokenizer(text: TextUse | None) -> list[str]:
+    """What the tokenizer takes, in the image or if it were there."""
+    if text is None:
+        return []
+    if text.tokenizer.tables is None:
+        return [f"text on the host only: the device's tables cannot express {text.tokenizer.reason}"]
+    counts = sorted(text.instructions_per_character().items())
+    measured = ", ".join(f"{n:,.0f} ({compiler} -O2)" for compiler, n in counts)
+    return [
+        f"text on the device{'' if text.in_image else f', with --text {text.prompt_bytes}'}: "
+        f"{text.table_bytes:,} bytes of tables and at most {text.code_bytes:,} of code in flash; "
+        f"{text.array_bytes:,} bytes of RAM for prompts of {text.prompt_bytes:,}",
+        f"instructions a character of English text: {measured or 'not measured on this board'}",
+    ]

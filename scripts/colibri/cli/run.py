@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""colibri run: text in, text out, computed by the simulated board; the host only tokenises."""
+"""colibri run: text in, text out, computed by the simulated board; the host tokenises only where the image has no tokenizer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
 from colibri.boards import Board
 from colibri.cli import options, render, targets, workflow
+from colibri.cli.pieces import Piece, read_on_device, read_on_host
 from colibri.errors import NoVerdict, UsageError
 from colibri.folder import Folder
-from colibri.tokenizer import Streamer, Tokenizer
+from colibri.tokenizer import Tokenizer
 from colibri_sim.golden import Sampling
-from colibri_sim.prompts import parse_prompt
-from colibri_sim.qemu.frames import END, Status, Token, generate_request, message
+from colibri_sim.prompts import IDS, parse_prompt
+from colibri_sim.qemu.frames import END, Message, Status, generate_request, message, text_request
 
 _N_DEFAULT = 200
 
@@ -60,7 +61,7 @@ def command(
         chosen = workflow.board_of(folder)
         sampling = _sampling(folder, temperature, top_k, top_p, seed, greedy)
         read_prompt(folder, prompt)  # a prompt that is refused is refused before the build
-        elf = targets.built(folder, chosen, "generate", toolchain, opt, jobs)
+        elf = targets.built(folder, chosen, application(folder, prompt), toolchain, opt, jobs)
         story(folder, chosen, elf, prompt, n_tokens, sampling, timeout, as_json=as_json)
 
 
@@ -86,6 +87,22 @@ def _sampling(
         ) from error
 
 
+def application(folder: Folder, prompt: str) -> Literal["generate", "text"]:
+    """What continues a prompt: `text` where the image has the tokenizer, unless the prompt is ids already."""
+    return "generate" if folder.text_bytes is None or prompt.startswith(IDS) else "text"
+
+
+def _check_bytes(folder: Folder, prompt: str) -> None:
+    n_bytes, limit = len(prompt.encode("utf-8", "replace")), folder.text_bytes
+    if limit is not None and n_bytes > limit:
+        raise UsageError(
+            "-p",
+            expected=f"a prompt of at most {limit} bytes, for which {folder.path} was packed",
+            got=f"{n_bytes} bytes",
+            hint=f"shorten it, or pack again with --text {n_bytes}",
+        )
+
+
 def story(
     folder: Folder,
     board: Board,
@@ -97,80 +114,65 @@ def story(
     *,
     as_json: bool,
 ) -> None:
-    """Generate and show. Raises NoVerdict where the target ends with an error status."""
+    """Generate and show. elf: of `application`. Raises NoVerdict where the target ends with an error status."""
     ids, source, tokenizer = read_prompt(folder, prompt)
     # the last token needs no place in the context
     n_tokens = min(n_tokens, int(folder.manifest["settings"]["max_seq"]) - len(ids) + 1)
     eos = folder.manifest["eos_ids"][:4]
-    request = generate_request(
-        ids,
-        n_tokens,
-        temperature=sampling.temperature,
-        top_k=sampling.top_k,
-        top_p=sampling.top_p,
-        seed=sampling.seed,
-        eos=eos,
-        source=source,
-    )
+    how = {**vars(sampling), "eos": eos}
     limit = targets.timeout_for(folder, len(ids) + n_tokens, timeout, n_source=len(source or ()))
-    new = _tokens(folder, board, elf, request + END, limit)
-    if as_json:
-        _json_lines(new, n_tokens, eos, tokenizer, ids)
+    if application(folder, prompt) == "text":
+        request = text_request(prompt.encode(), n_tokens, **how)
+        pieces = read_on_device(_answer(folder, board, elf, request + END, limit), ids)
     else:
-        _text(new, tokenizer, ids)
+        request = generate_request(ids, n_tokens, source=source, **how)
+        pieces = read_on_host(_answer(folder, board, elf, request + END, limit), ids, tokenizer, n_tokens, eos)
+    if as_json:
+        _json_lines(pieces, len(ids))
+    else:
+        _text(pieces)
 
 
 def read_prompt(folder: Folder, prompt: str) -> tuple[list[int], list[int] | None, Tokenizer | None]:
-    """The ids that are continued, an encoder's source, and the tokenizer where there is one. Raises UsageError.
+    """The ids that are continued, an encoder's source, and the tokenizer where there is one.
 
-    With an encoder the prompt is the source, and the decoder begins with its start token.
+    With an encoder the prompt is the source, and the decoder begins with its start token. Raises UsageError for a prompt that the
+    target would refuse.
     """
     raw = folder.tokenizer_json()
     tokenizer = Tokenizer(raw, f"{folder.path}: model_tokenizer.json") if raw else None
-    vocab_size, max_seq = int(folder.manifest["vocab_size"]), int(folder.manifest["settings"]["max_seq"])
+    vocab_size, max_ids = int(folder.manifest["vocab_size"]), int(folder.manifest["settings"]["max_seq"])
     max_source = folder.manifest["settings"].get("max_source")
-    if max_source is None:
-        return list(parse_prompt(prompt, "-p", vocab_size, max_seq, tokenizer).ids), None, tokenizer
-    source = parse_prompt(prompt, "-p", vocab_size, max_source, tokenizer, "--max-source")
-    return [folder.manifest["bos_id"] or 0], list(source.ids), tokenizer
+    if max_source is not None:
+        source = parse_prompt(prompt, "-p", vocab_size, max_source, tokenizer, "--max-source")
+        return [folder.manifest["bos_id"] or 0], list(source.ids), tokenizer
+    if application(folder, prompt) == "text":
+        _check_bytes(folder, prompt)
+        max_ids = min(max_ids, vocab_size)  # they lie where the logits will be
+    return list(parse_prompt(prompt, "-p", vocab_size, max_ids, tokenizer).ids), None, tokenizer
 
 
-def _tokens(folder: Folder, board: Board, elf: Path, request: bytes, limit: float) -> Iterator[int]:
+def _answer(folder: Folder, board: Board, elf: Path, request: bytes, limit: float) -> Iterator[Message]:
     for frame in targets.frames(folder, board, elf, request, limit):
         got = message(frame)
-        if isinstance(got, Token):
-            yield got.id
-        elif isinstance(got, Status) and got.code != 0:
+        if isinstance(got, Status) and got.code != 0:
             raise NoVerdict(
                 board.name,
                 expected="status 0 from the engine",
                 got=f"status {got.code} at position {got.position}",
                 hint="firmware/include/colibri/status.h says what it means; colibri verify finds where",
             )
+        yield got
 
 
-def _text(new: Iterator[int], tokenizer: Tokenizer | None, prompt: list[int]) -> None:
-    if tokenizer is None:
-        for token in new:
-            print(token, end=" ", flush=True)
-    else:
-        streamer = Streamer(tokenizer, prompt)
-        print(streamer.shown, end="", flush=True)
-        for token in new:
-            print(streamer.send(token), end="", flush=True)
-        print(streamer.finish(), end="")
+def _text(pieces: Iterator[Piece]) -> None:
+    for piece in pieces:
+        print(f"{piece.id} " if piece.text is None else piece.text, end="", flush=True)
     print()
 
 
-def _json_lines(
-    new: Iterator[int], n_tokens: int, eos: list[int], tokenizer: Tokenizer | None, prompt: list[int]
-) -> None:
+def _json_lines(pieces: Iterator[Piece], n_prompt: int) -> None:
     """One line a token. `text` is what became readable with it: an unfinished character comes with a later one."""
-    streamer = Streamer(tokenizer, prompt) if tokenizer is not None else None
-    for count, token in enumerate(new):
-        text = None
-        if streamer is not None:
-            text = streamer.send(token)
-            if count + 1 == n_tokens or token in eos:
-                text += streamer.finish()
-        render.line({"position": len(prompt) + count, "id": token, "text": text})
+    new = (piece for piece in pieces if piece.id is not None)
+    for count, piece in enumerate(new):
+        render.line({"position": n_prompt + count, "id": piece.id, "text": piece.text})

@@ -22,10 +22,12 @@ from colibri.image.selftest import POSITIONS, SelfTest
 from colibri.importers import AS_IT_SAYS, load
 from colibri.layout.plan import Plan, make_plan, require_fit
 from colibri.layout.settings import Settings
+from colibri.layout.text import text_use
 from colibri.model import Model, Reading
 from colibri.output import output_errors, replaced_folder
 from colibri.packing import config_digest, reading_json, settings_json, write_folder
 from colibri.quantise import Policy
+from colibri.text.device import DeviceTokenizer, for_device
 from colibri.tokenizer import Tokenizer
 from colibri_sim.golden import GoldenModel
 from colibri_sim.prompts import builtin_prompts
@@ -44,6 +46,21 @@ class Checkpoint:
         """The checkpoint's tokenizer, where it has one."""
         raw = self.model.tokenizer_json
         return None if raw is None else Tokenizer(raw, f"{self.model.path}: tokenizer.json")
+
+    def plan(self, board: Board, settings: Settings) -> Plan:
+        """The plan for a board. Raises UsageError."""
+        return make_plan(self.model.config, board, settings, device_tokenizer(self.model))
+
+    def require_fit(self, plan: Plan, board: Board, settings: Settings) -> None:
+        """Raise DoesNotFit where a plan does not fit its board."""
+        require_fit(plan, board, settings, device_tokenizer(self.model))
+
+
+def device_tokenizer(model: Model) -> DeviceTokenizer | None:
+    """A model's tokenizer for the device; None: it has none at all."""
+    if model.tokenizer_json is not None and model.config.encoder is not None:
+        return DeviceTokenizer(None, "a prompt that is an encoder's source, which the application text does not take")
+    return None if model.tokenizer_json is None else for_device(model.tokenizer_json)
 
 
 def read_checkpoint(path: Path, reading: Reading = AS_IT_SAYS) -> Checkpoint:
@@ -76,8 +93,8 @@ def board_for(name: str | None, checkpoint: Checkpoint, settings: Settings) -> B
 
 def pack(checkpoint: Checkpoint, board: Board, settings: Settings, out: Path, prompts: Sequence[Prompt] = ()) -> Plan:
     """Plan, pack and compute the vectors into `out`, complete or as it was. Raises DoesNotFit, OutputError."""
-    plan = make_plan(checkpoint.model.config, board, settings)
-    require_fit(plan, board, settings)
+    plan = checkpoint.plan(board, settings)
+    checkpoint.require_fit(plan, board, settings)
     policy = settings.policy.resolve(plan.config)
     render.progress(
         f"packing {checkpoint.name} as {policy} for {board.name}: kv {settings.kv}, max_seq {plan.config.max_seq}, "
@@ -190,6 +207,8 @@ def _settings_of(folder: Folder) -> dict[str, str]:
         options["--kernels"] = settings["kernels"]
     if settings["prefix"] is not None:
         options["--name"] = settings["prefix"]
+    if folder.text_bytes is not None:
+        options["--text"] = str(folder.text_bytes)
     return options | reading_words(folder.reading)
 
 
@@ -198,7 +217,7 @@ def _reusable(work: Path, checkpoint: Checkpoint, board: Board, settings: Settin
     if not is_folder(work):
         return False
     model = checkpoint.model
-    plan = make_plan(model.config, board, settings)
+    plan = checkpoint.plan(board, settings)
     try:
         folder = read_folder(work)
         origin = folder.origin("checkpoint")
@@ -235,10 +254,12 @@ def fitting_boards(checkpoint: Path, values: dict[str, Any]) -> list[str]:
 
 def _fitting(model: Model, settings: Settings) -> list[str]:
     settings.apply(model.config)  # what is wrong on every board is said, not passed over
+    tokenizer = device_tokenizer(model)
+    text_use(tokenizer, "", settings.text_bytes)
     names = []
     for name in list_boards():
         with contextlib.suppress(UsageError):  # an address that this board lacks
-            if make_plan(model.config, load_board(name), settings).fits:
+            if make_plan(model.config, load_board(name), settings, tokenizer).fits:
                 names.append(name)
     return names
 

@@ -62,7 +62,7 @@ def _fields() -> tuple[Field, ...]:
         ("vocab_size", "I", "rows of the embedding"),
         ("max_seq", "I", "context length in tokens"),
         ("directory_offset", "I", "where the directory of blocks starts"),
-        ("directory_entries", "I", "blocks: experts, shared and dense ones, layer by layer"),
+        ("directory_entries", "I", "blocks: experts, shared and dense ones, layer by layer; the tokenizer"),
         ("dense_offset", "Q", "where the dense part starts"),
         ("dense_bytes", "Q", "its size; the first block starts at or after its end"),
         ("dense_crc32", "I", "CRC-32 of the dense part"),
@@ -87,8 +87,9 @@ _STRUCT = struct.Struct("<" + "".join(f.code for f in FIELDS))
 ENTRY = struct.Struct("<QIIHHI")
 """Directory entry: u64 offset in the image, u32 bytes, u32 CRC-32 of those bytes, u16 layer, u16 kind, u32 index."""
 
-BLOCK_KINDS = ("expert", "shared", "dense", "attention")
-"""What a block is, by its number in the directory: an expert, a layer's shared or dense block, an expert of the attention."""
+BLOCK_KINDS = ("expert", "shared", "dense", "attention", "tokenizer")
+"""What a block is, by its number in the directory: an expert, a layer's shared or dense block, an expert of the attention; the
+tokenizer's tables, which belong to no layer."""
 
 
 def encode_header(values: dict[str, int | bytes]) -> bytes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where every tensor lies in the image: header, dense part, then each expert as one contiguous block."""
+"""Where everything lies in the image: header, dense part, then each expert as one contiguous block, and the tokenizer."""
 
 from __future__ import annotations
 
@@ -49,11 +49,14 @@ class Owner:
 
 @dataclass(frozen=True)
 class Expert:
-    """A contiguous block: an expert, a layer's shared or dense feed-forward, or an expert of its attention."""
+    """A contiguous block: an expert, a layer's shared or dense feed-forward, an expert of its attention, or the tokenizer."""
 
     owner: Owner
     offset: int
     bytes: int
+
+
+TOKENIZER = Owner(0, "tokenizer", 0)
 
 
 @dataclass(frozen=True)
@@ -78,12 +81,19 @@ class ImageLayout:
         """Owner -> contiguous block."""
         return {expert.owner: expert for expert in self.experts}
 
+    @property
+    def tokenizer(self) -> Expert | None:
+        """The block of the tokenizer's tables, where the image has one."""
+        return self.by_owner.get(TOKENIZER)
+
     def part_bytes(self) -> dict[str, int]:
         """Bytes by part, `header` and `padding` included: they add up to image_bytes."""
         parts = {"header": FIXED_BYTES + ENTRY.size * len(self.experts)}
         for block in self.blocks:
             parts[block.part] = parts.get(block.part, 0) + block.matrix.stored_bytes()
         parts["tables"] = parts.get("tables", 0) + SELFTEST_BYTES
+        if self.tokenizer is not None:
+            parts["tokenizer"] = self.tokenizer.bytes
         parts["padding"] = self.image_bytes - sum(parts.values())
         return parts
 
@@ -94,15 +104,23 @@ def owner_of(name: str) -> Owner | None:
     return Owner(int(match[1]), _KIND[match[2]], int(match[3] or 0)) if match else None
 
 
-def lay_out(config: ModelConfig, policy: Policy, expert_align: int, kernels: KernelLayout = PORTABLE) -> ImageLayout:
+def lay_out(
+    config: ModelConfig,
+    policy: Policy,
+    expert_align: int,
+    kernels: KernelLayout = PORTABLE,
+    tokenizer_bytes: int | None = None,
+) -> ImageLayout:
     """Place every tensor.
 
-    expert_align  bytes, a multiple of 16: each contiguous block starts at a multiple of it
-    kernels       how matrices lie for the kernels that will read them
+    expert_align     bytes, a multiple of 16: each contiguous block starts at a multiple of it
+    kernels          how matrices lie for the kernels that will read them
+    tokenizer_bytes  of the tokenizer's tables; None: the image has no tokenizer
     """
     shapes = config.tensor_shapes()
     owned = [(owner, list(names)) for owner, names in _by_owner(shapes)]
-    header_bytes = align_up(FIXED_BYTES + ENTRY.size * len(owned), PAGE_BYTES)
+    n_blocks = len(owned) + (tokenizer_bytes is not None)
+    header_bytes = align_up(FIXED_BYTES + ENTRY.size * n_blocks, PAGE_BYTES)
     cursor = header_bytes
     blocks: list[Block] = []
 
@@ -129,6 +147,10 @@ def lay_out(config: ModelConfig, policy: Policy, expert_align: int, kernels: Ker
             place(name, shapes[name], policy.format_of(name), _part(name))
         cursor = align_up(cursor, ALIGN_BYTES)
         experts.append(Expert(owner, start, cursor - start))
+    if tokenizer_bytes is not None:
+        start = align_up(cursor, expert_align)
+        cursor = start + tokenizer_bytes
+        experts.append(Expert(TOKENIZER, start, tokenizer_bytes))
     image_bytes = align_up(cursor, PAGE_BYTES)
     return ImageLayout(header_bytes, dense_bytes, image_bytes, selftest_offset, tuple(blocks), tuple(experts), kernels)
 

@@ -28,6 +28,8 @@ class Entry:
 
     def __str__(self) -> str:
         """Its name in messages."""
+        if self.kind == "tokenizer":
+            return "the tokenizer"
         named = {"expert": f"expert {self.index}", "attention": f"attention expert {self.index}"}
         return f"layer {self.layer} {named.get(self.kind, f'{self.kind} block')}"
 

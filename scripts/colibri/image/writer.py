@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""model.bin: the header, the dense part, then every contiguous block, written in rising order."""
+"""model.bin: the header, the dense part, every contiguous block, then the tokenizer, written in rising order."""
 
 from __future__ import annotations
 
@@ -36,8 +36,12 @@ def write_image(
     config_hash: bytes,
     load_address: int,
     name: str,
+    tokenizer: bytes = b"",
 ) -> Written:
-    """Write the whole image to a seekable file, header last: a half-written file has no magic."""
+    """Write the whole image to a seekable file, header last: a half-written file has no magic.
+
+    tokenizer  its tables, of the size that the layout has for them
+    """
     crc = _Checksums(layout)
     tensors: dict[str, str] = {}
     out.write(bytes(layout.header_bytes))
@@ -55,6 +59,9 @@ def write_image(
         if cursor <= layout.selftest_offset < block.offset:  # the end of the dense part
             write(layout.selftest_offset, selftest.encode())
         write(block.offset, matrix_bytes(stored, block.matrix))
+    if layout.tokenizer is not None:
+        assert len(tokenizer) == layout.tokenizer.bytes
+        write(layout.tokenizer.offset, tokenizer)
     write(layout.image_bytes, b"")
     header = _header(model, policy, layout, crc, config_hash=config_hash, load_address=load_address, name=name)
     out.seek(0)

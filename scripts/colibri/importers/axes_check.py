@@ -135,8 +135,12 @@ def _router(r: Router) -> None:
     _range("router.jitter", r.jitter, 0, 1)
     if r.capacity is not None:
         _integer("router.capacity", r.capacity, MAX_POSITIONS)
+    if r.top_p is not None:
+        _range("router.top_p", r.top_p, 1 / MAX_SCALE, 1)
     if r.groups is not None:
         _integer("router.groups.n_groups", r.groups.n_groups, r.n_experts)
+    if r.hierarchy is not None:
+        _integer("router.hierarchy.n_groups", r.hierarchy.n_groups, r.n_experts)
     if r.renormalise is not None:
         _range("router.renormalise.eps", r.renormalise.eps, 0, 1)
         _range("router.renormalise.floor", r.renormalise.floor, MIN_NORM_EPS, 1)

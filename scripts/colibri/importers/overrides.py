@@ -116,6 +116,7 @@ _KEYS: dict[str, _Key] = {
     ),
     "router.scale": _field("router", "scale", _number, _NUMBER),
     "router.jitter": _field("sparsemixer", "jitter", _number, _NUMBER),
+    "router.top_p": _field("router", "top_p", _or_none(_number), f"{_NUMBER} or none"),
     "router.side": _words("router", "side", "output", "input"),
     "router.group_score": _words("groups", "score", "max", "top2"),
     "router.group_fill": _words("groups", "fill", "zero", "excluded"),

@@ -38,10 +38,14 @@ _PROJECTIONS = {
 _VECTORS = (
     *("attn_norm.weight", "attn_post_norm.weight", "ffn_norm.weight", "ffn_post_norm.weight"),
     *("attn.q_norm.weight", "attn.k_norm.weight", "attn.q_a_norm.weight", "attn.kv_a_norm.weight", "attn.sinks"),
-    *("conv.taps.weight", "conv.taps.bias", "shared_gate.weight", "ffn.bias"),
+    *("conv.taps.weight", "conv.taps.bias", "shared_gate.weight", "shared_mix.weight", "shared_mix.bias", "ffn.bias"),
     *("router.weight", "router.bias", "router.hidden.weight", "router.correction"),
     *("attn.router.weight", "attn.router.bias", "attn.router.hidden.weight", "attn.router.correction"),
 )
+
+
+_FIRST_GATES = {"router.primary.weight": "router_hidden", "attn.router.primary.weight": "attn_router_hidden"}
+"""Tensor -> the column of what stands at its place in other routers: a two-layer gate's first layer."""
 
 
 class Pool(Generic[T]):
@@ -111,6 +115,7 @@ class ModelTables:
             row[name] = 0 if norm is None else self._norms[norm] + 1
         for name in _VECTORS:
             row[f"{_c_name(name)}_at"] = inside.get(name, 0)
+        row |= {f"{column}_at": inside[name] for name, column in _FIRST_GATES.items() if name in inside}
         for stage in _PROJECTIONS.values():
             row |= {f"{_c_name(stage)}_{what}": 0 for what in ("matrix", "at", "bias_at")}
         for name, stage in _PROJECTIONS.items():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one token of the sequence costs: multiply-accumulates and bytes of weights.
 
-Where experts differ in size, a bound: the largest count. Behind an encoder these are the decoder's. What a token of the source
-costs is `source_macs_per_token`.
+Where experts differ in size, or their number from token to token, a bound: the largest count. Behind an encoder these are the
+decoder's. What a token of the source costs is `source_macs_per_token`.
 """
 
 from __future__ import annotations
@@ -85,6 +85,7 @@ _STAGES = {
     "out": "o",
     "taps": "conv",
     "shared_gate": "down",
+    "shared_mix": "down",
     "embed": None,
 }
 
@@ -95,7 +96,7 @@ def _stage(block: Block) -> str | None:
     name = parts[-1]
     if "router" in parts:
         prefix = "attn_" if "attn" in parts else ""
-        return f"{prefix}router_hidden" if name == "hidden" else f"{prefix}router"
+        return f"{prefix}router_hidden" if name in ("hidden", "primary") else f"{prefix}router"
     if parts[-2:] == ["attn", "gate"]:
         return "attn_gate"
     return _STAGES.get(name, name)

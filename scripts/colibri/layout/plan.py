@@ -26,11 +26,13 @@ from colibri.layout.per_token import (
 from colibri.layout.settings import Settings
 from colibri.layout.state_layout import StateLayout, state_layout
 from colibri.layout.statics import app_array_bytes
-from colibri.layout.uses import extra_axes
+from colibri.layout.text import TextUse, text_use
+from colibri.layout.uses import depends_on_data, extra_axes
 from colibri.model import ModelConfig
+from colibri.text.device import DeviceTokenizer
 
-APP = "generate"
-"""The application whose code, statics and stack the plan counts."""
+APP, TEXT_APP = "generate", "text"
+"""The application whose code, statics and stack the plan counts: the second where the image has the tokenizer."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ class Plan:
     macs_per_token: int
     weight_bytes_read_per_token: int
     source_macs_per_token: int
+    text: TextUse | None
 
     @property
     def fits(self) -> bool:
@@ -92,27 +95,41 @@ class Plan:
             "offset_table_bytes": self.table_bytes,
             "extra_axes": extra_axes(self.config),
             "app_array_bytes": app_array_bytes(self.config),
+            "depends_on_data": depends_on_data(self.config),
             "macs_per_token": self.macs_per_token,
             "operator_macs": operator_macs(self.config, self.layout),
             "attention_macs": [list(one) for one in attention_macs(self.config)],
             "weight_bytes_read_per_token": self.weight_bytes_read_per_token,
             "source_macs_per_token": self.source_macs_per_token,
+            "text": None if self.text is None else self.text.to_json(),
         }
 
 
-def make_plan(config: ModelConfig, board: Board, settings: Settings) -> Plan:
-    """Plan a model for a board. Raises UsageError for an address the board does not have; a misfit is in the result."""
+def make_plan(config: ModelConfig, board: Board, settings: Settings, tokenizer: DeviceTokenizer | None = None) -> Plan:
+    """Plan a model for a board.
+
+    tokenizer  the checkpoint's; None: it has none
+
+    Raises UsageError for an address the board does not have, and for a text on the device without a tokenizer that it can have;
+    a misfit is in the result.
+    """
     config = settings.apply(config)
+    text = text_use(tokenizer, board.name, settings.text_bytes)
+    in_image = text is not None and text.in_image
     policy = settings.policy.resolve(config)
     kernels = layout_of(settings.kernel_set(board))
-    layout = lay_out(config, policy, settings.expert_align_bytes(board), kernels)
+    tokenizer_bytes = text.table_bytes if text is not None and text.in_image else None
+    layout = lay_out(config, policy, settings.expert_align_bytes(board), kernels, tokenizer_bytes)
     state = state_layout(config, policy, settings.kv, kernels)
-    bounds = budget(board.name, None, APP)
+    app = TEXT_APP if in_image else APP
+    bounds = budget(board.name, None, app)
     region, address = _weights_place(board, layout.image_bytes, settings.weights_address)
     flash = {name: Part(n, "exact") for name, n in layout.part_bytes().items()}
     table_bytes = ModelTables(config, layout, state.cache).bytes
     flash["code"] = Part(bounds.code_bytes_of(extra_axes(config)) + table_bytes, "bound")
-    ram = _ram(config, state, board, bounds)
+    ram = _ram(config, state, board, bounds, app)
+    if text is not None and text.in_image:
+        ram["text"] = Part(text.array_bytes, "exact")
     return Plan(
         board=board.name,
         quant=str(policy),
@@ -128,10 +145,11 @@ def make_plan(config: ModelConfig, board: Board, settings: Settings) -> Plan:
         macs_per_token=macs_per_token(config, layout),
         weight_bytes_read_per_token=bytes_read_per_token(config, layout),
         source_macs_per_token=source_macs_per_token(config, layout),
+        text=text,
     )
 
 
-def require_fit(plan: Plan, board: Board, settings: Settings) -> None:
+def require_fit(plan: Plan, board: Board, settings: Settings, tokenizer: DeviceTokenizer | None = None) -> None:
     """Raise DoesNotFit, by how much, and naming an option that would make it fit, where there is one."""
     over = plan.overflows()
     if not over:
@@ -141,11 +159,11 @@ def require_fit(plan: Plan, board: Board, settings: Settings) -> None:
         f"{board.name}: region {worst.name}",
         expected=f"at most {worst.length:,} bytes",
         got=f"{worst.used:,} bytes, {worst.used - worst.length:,} too many",
-        hint=_remedy(plan.config, board, settings),
+        hint=_remedy(plan.config, board, settings, tokenizer),
     )
 
 
-def _remedy(config: ModelConfig, board: Board, settings: Settings) -> str:
+def _remedy(config: ModelConfig, board: Board, settings: Settings, tokenizer: DeviceTokenizer | None) -> str:
     """The first change of options under which the model fits, tried one by one and then together."""
     shorter = [n for n in (4096, 2048, 1024, 512, 256, 128, 64) if n < config.max_seq]
     quants = ("q8", "q4")
@@ -153,10 +171,12 @@ def _remedy(config: ModelConfig, board: Board, settings: Settings) -> str:
     trials += [{"max_seq": n} for n in shorter]
     trials += [{"quant": q, "kv": "q8", "max_seq": n} for q in quants for n in [None, *shorter]]
     places = {"": settings, "without --weights-addr": replace(settings, weights_address=None)}
+    if settings.text_bytes is not None:
+        places["without --text"] = replace(settings, text_bytes=None)
     for trial in trials:
         options = " ".join(_option(k, v) for k, v in trial.items() if v is not None)
         for dropped, place in places.items():
-            if make_plan(config, board, place.changed(**trial)).fits:
+            if make_plan(config, board, place.changed(**trial), tokenizer).fits:
                 return "it fits " + " and ".join(filter(None, [f"with {options}" if options else "", dropped]))
     return "no quantisation or context length makes it fit; choose a larger board (colibri boards)"
 
@@ -176,13 +196,13 @@ def _weights_place(board: Board, n_bytes: int, address: int | None) -> tuple[Reg
     return region, region.origin
 
 
-def _ram(config: ModelConfig, state: StateLayout, board: Board, bounds: Budget) -> dict[str, Part]:
+def _ram(config: ModelConfig, state: StateLayout, board: Board, bounds: Budget, app: str) -> dict[str, Part]:
     return {
         "kv_cache": Part(state.kv_bytes, "exact"),
         "activations": Part(state.activation_bytes, "exact"),
         "logits": Part(4 * config.vocab_size, "exact"),
         "statics": Part(bounds.static_bytes, "bound"),
-        "stack": Part(stack_bytes(board), "bound"),
+        "stack": Part(stack_bytes(board, app), "bound"),
     }
 
 

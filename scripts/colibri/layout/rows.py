@@ -21,18 +21,21 @@ def norm_row(norm: Norm) -> Row:
 
 def router_row(r: Router) -> Row:
     """The table of routers."""
-    groups, again = r.groups, r.renormalise
+    groups, again, parted = r.groups, r.renormalise, r.groups or r.hierarchy
     return {
         "n_experts": r.n_experts,
         "top_k": r.top_k,
         "score": ("raw", "softmax", "sigmoid").index(r.score),
-        "n_groups": groups.n_groups if groups else 0,
-        "group_size": r.n_experts // groups.n_groups if groups else 0,
-        "top_groups": groups.top_groups if groups else 0,
+        "n_groups": parted.n_groups if parted else 0,
+        "group_size": r.n_experts // parted.n_groups if parted else 0,
+        "top_groups": parted.top_groups if parted else 0,
         "group_top2": int(groups is not None and groups.score == "top2"),
         "group_zero": int(groups is not None and groups.fill == "zero"),
+        "is_hierarchical": int(r.hierarchy is not None),
+        "group_top_k": r.top_k // r.hierarchy.top_groups if r.hierarchy else 0,
         "is_sparsemixer": int(r.method == "sparsemixer"),
         "jitter": float(2 * r.jitter),
+        "top_p": float(r.top_p or 0),
         "weights": ("score", "softmax", "sigmoid", "one").index(r.weights),
         "renormalise": 1 + ("sum", "l2").index(again.norm) if again else 0,
         "eps": float(again.eps if again else 0),

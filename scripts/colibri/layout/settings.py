@@ -25,6 +25,7 @@ class Settings:
     expert_align  line: the board's cache line; sector: its erase sector; or bytes, a multiple of 16
     kernels       the kernel set; None: the board's
     prefix        symbol prefix of the model's C interface
+    text_bytes    the image has the tokenizer, for prompts of up to so many bytes; None: it has none
     """
 
     policy: Policy = field(default_factory=lambda: Policy.parse("q8"))
@@ -35,6 +36,7 @@ class Settings:
     expert_align: ExpertAlign = "line"
     kernels: str | None = None
     prefix: str | None = None
+    text_bytes: int | None = None
 
     def apply(self, config: ModelConfig) -> ModelConfig:
         """The configuration with the chosen lengths. Raises UsageError beyond the checkpoint's."""

@@ -22,7 +22,7 @@ class Largest:
     q         queries, or what stands in their place;  kv: keys of one position;  gate: of the attention's output
     scores    of one head, a sink included
     width     of a feed-forward block;  experts, top_k: of a router
-    ranking   of the router's scratch: one vector of n_experts for each of three uses
+    ranking   of the router's scratch, in each of three uses: of any router's experts, as all take that way where one has to
     mixture   of one slot's heads in a mixture of attention
     q_rank ... value: of latent attention; latent_q: its queries before they meet the latent; latent: its key
     conv      the three vectors of a convolution
@@ -86,8 +86,8 @@ def has_side_input(config: ModelConfig) -> bool:
 
 
 def ranks(router: Router) -> bool:
-    """Whether a router's choice needs more than its logits: vectors of scores and of selection values."""
-    plain = router.score == "raw" and not router.correction and router.groups is None
+    """Whether a router's choice needs more than its logits: vectors of scores and of selection values, or a group's logits."""
+    plain = router.score == "raw" and not router.correction and router.groups is None and router.hierarchy is None
     return not plain or router.hidden != "none"
 
 
@@ -134,6 +134,8 @@ def _largest(config: ModelConfig) -> Largest:
             see(**_of_router(layer.ffn.router))
     if config.encoder is not None:
         see(source=config.encoder.max_source)
+    if found["ranking"]:
+        found["ranking"] = found["experts"]
     return Largest(**found | {"rope_pairs": table_sizes(config).get(INV_FREQ, 0)})
 
 

@@ -13,11 +13,12 @@ def app_array_bytes(config: ModelConfig) -> dict[str, int]:
     """Bytes by application: `verify` and `bench` hold a prompt's ids, `verify` a CRC-32 of each tensor of the trace too.
 
     With an encoder `bench` and `generate` have the source where the logits will be, or the ids; `verify` needs both twice.
+    What `text` holds is a part of the plan by itself (colibri.layout.text).
     """
     source = config.encoder.max_source if config.encoder else 0
     ids = _WORD_BYTES * (config.max_seq + source)
     crcs = _WORD_BYTES * max(trace_tensors(config), source_trace_tensors(config))
-    return {"generate": _WORD_BYTES * source, "verify": ids + crcs, "bench": ids}
+    return {"generate": _WORD_BYTES * source, "text": 0, "verify": ids + crcs, "bench": ids}
 
 
 def trace_tensors(config: ModelConfig) -> int:

@@ -49,14 +49,17 @@ def uses(config: ModelConfig) -> dict[str, int]:
         "DENSE": len(moe) < len(ffns),
         "SHARED": any(f.shared is not None for f in ffns),
         "SHARED_GATE": any(f.shared is not None and f.shared.gated for f in ffns),
+        "SHARED_MIX": any(f.shared is not None and f.shared.mix for f in ffns),
         "SIDE_INPUT": has_side_input(config),
         "OUTPUT_BIAS": any(f.output_bias for f in ffns),
         "GATE": any(f.gated for f in ffns),
         "CLAMP": any(f.clamp is not None for f in ffns),
         "SWIGLU": any(f.gated and f.activation == "silu" for f in plain),
         "ROUTER_HIDDEN": any(r.hidden != "none" for r in routers),
-        "ROUTER_SCORES": any(ranks(r) for r in routers),
+        "ROUTER_SCORES": any(ranks(r) and r.hierarchy is None for r in routers),
         "GROUPS": any(r.groups is not None for r in routers),
+        "HIERARCHY": any(r.hierarchy is not None for r in routers),
+        "TOP_P": any(r.top_p is not None for r in routers),
         "SPARSEMIXER": any(r.method == "sparsemixer" for r in routers),
         "ROUTER_WEIGHTS": any(not _is_plain(r) for r in routers),
         "ENCODER": config.encoder is not None,
@@ -68,6 +71,16 @@ def uses(config: ModelConfig) -> dict[str, int]:
         others = [f for f in plain if f.activation == activation and not (f.gated and activation == "silu")]
         found[f"ACT_{activation.upper()}"] = bool(others)
     return {name: int(value) for name, value in found.items()}
+
+
+def depends_on_data(config: ModelConfig) -> list[str]:
+    """The axes for which the number of instructions depends on the data, by design (docs/NUMERICS.md 10)."""
+    routers = [layer.ffn.router for layer in config.layers]
+    found = {
+        "router.top_p": any(r is not None and r.top_p is not None for r in routers),
+        "ffn.widths": any(len(set(layer.ffn.widths or ())) > 1 for layer in config.layers),
+    }
+    return [axis for axis, there in found.items() if there]
 
 
 _OF_EVERY_BUDGET = {"ATTENTION", "ROPE", "RMS_NORM", "EXPERTS", "DENSE", "GATE", "SWIGLU"}

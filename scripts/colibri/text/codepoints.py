@@ -61,6 +61,7 @@ class CodePoints:
         return any(first <= code < end for first, end in self.ranges)
 
 
+@cache
 def category(name: str) -> CodePoints:
     r"""The set of ``\p{NAME}``: a general category, or the first letter of several. Raises KeyError."""
     found = [ranges for key, ranges in _categories().items() if key == name or (len(name) == 1 and key[0] == name)]

@@ -16,6 +16,11 @@ from colibri.text.codepoints import END, CodePoints, category, spaces
 MANY = 255
 """As `Item.most`: any number."""
 
+MAX_ITEMS = 8
+"""Of an alternative: the matcher on the device has memory for so many."""
+
+MAX_ALTERNATIVES = 256
+
 _CLASSES: dict[str, Callable[[], CodePoints]] = {"s": spaces, "d": partial(category, "Nd")}
 _ESCAPES = {"r": "\r", "n": "\n", "t": "\t", "f": "\f", "v": "\v"}
 # Other characters that an insensitive match of Oniguruma takes for a letter.
@@ -53,6 +58,8 @@ def parse(pattern: str) -> tuple[Alternative, ...]:
         raise parser.error("an unmatched )")
     if any(not a.items for a in found):
         raise parser.error("an alternative that matches nothing")
+    if any(len(a.items) > MAX_ITEMS for a in found):
+        raise parser.error(f"an alternative of more than {MAX_ITEMS} items")
     return tuple(found)
 
 
@@ -131,6 +138,8 @@ class _Parser:
             for a in before:
                 if any((i.least, i.most) != (1, 1) and not i.possessive and i.chars & first for i in a.items[-1:]):
                     raise self.error("a group whose start may belong to what is before it")
+        if len(before) * len(group) > MAX_ALTERNATIVES:
+            raise self.error(f"more than {MAX_ALTERNATIVES} alternatives")
         return [Alternative((*a.items, *b.items), b.ahead, b.negative) for a in before for b in group]
 
     def chars(self, insensitive: bool) -> CodePoints:
@@ -153,8 +162,7 @@ class _Parser:
             found = _CLASSES[c.lower()]()
             return found if c.islower() else ~found
         if c == "x" and self.take("{"):
-            digits = self.until("}")
-            return CodePoints.chars(chr(int(digits, 16)))
+            return CodePoints.chars(chr(self.number(self.until("}"), 16, END - 1)))
         if c.isalnum() and c not in _ESCAPES:
             raise self.error(f"\\{c}")
         return _literal(_ESCAPES.get(c, c), insensitive)
@@ -165,6 +173,14 @@ class _Parser:
             raise self.error(f"no {end}")
         text, self.at = self.pattern[self.at : stop], stop + 1
         return text
+
+    def number(self, digits: str, base: int, most: int) -> int:
+        """A number of at most `most`."""
+        if not digits or len(digits) > 8 or set(digits) - set("0123456789abcdefABCDEF"[: 10 if base == 10 else None]):
+            raise self.error(f"{digits[:20]!r} where a number should be")
+        if int(digits, base) > most:
+            raise self.error("a quantifier out of range" if base == 10 else "a character out of range")
+        return int(digits, base)
 
     def property(self) -> CodePoints:
         if not self.take("{"):
@@ -205,13 +221,13 @@ class _Parser:
             most = MANY
         elif self.take("{"):
             low, comma, high = self.until("}").partition(",")
-            least = int(low or "0")
-            most = least if not comma else int(high) if high else MANY
+            least = self.number(low or "0", 10, MANY - 1)
+            most = least if not comma else self.number(high, 10, MANY - 1) if high else MANY
         else:
             return Item(chars)
         if self.peek("?"):
             raise self.error("a lazy quantifier")
-        if most > MANY or least > most:
+        if least > most:
             raise self.error("a quantifier out of range")
         return Item(chars, least, most, possessive=self.take("+"))
 
@@ -227,21 +243,19 @@ def partition(sets: list[CodePoints]) -> tuple[list[tuple[int, int]], list[list[
 
     Returns (first code point, class) of each run, rising, and for each set its classes.
     """
-    edges = sorted({0, END} | {edge for one in sets for pair in one.ranges for edge in pair})
-    rows: list[list[bool]] = []
-    for one in sets:
-        row, inside, position = [], False, 0
-        flat = [edge for pair in one.ranges for edge in pair]
-        for edge in edges[:-1]:
-            while position < len(flat) and flat[position] <= edge:
-                inside, position = position % 2 == 0, position + 1
-            row.append(inside)
-        rows.append(row)
-    classes: dict[tuple[bool, ...], int] = {}
+    different = {one: i for i, one in enumerate(dict.fromkeys(sets))}
+    flips = {0: 0}  # at each edge the sets that begin or end there, a bit each
+    for one, i in different.items():
+        for edge in (edge for pair in one.ranges for edge in pair):
+            flips[edge] = flips.get(edge, 0) ^ 1 << i
+    flips.pop(END, None)
+    classes: dict[int, int] = {}
     runs: list[tuple[int, int]] = []
-    for i, edge in enumerate(edges[:-1]):
-        number = classes.setdefault(tuple(row[i] for row in rows), len(classes))
+    inside = 0
+    for edge in sorted(flips):
+        inside ^= flips[edge]
+        number = classes.setdefault(inside, len(classes))
         if not runs or runs[-1][1] != number:
             runs.append((edge, number))
-    members = [[number for key, number in classes.items() if key[s]] for s in range(len(sets))]
-    return runs, members
+    members = {one: [number for key, number in classes.items() if key >> i & 1] for one, i in different.items()}
+    return runs, [members[one] for one in sets]

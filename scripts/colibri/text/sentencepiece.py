@@ -44,7 +44,10 @@ def _piece(raw: bytes) -> Piece:
         kind = Kind(_number(fields.get(_PIECE_KIND, 1)))
     except ValueError as error:
         raise Unsupported(f"a damaged piece: {error}") from None
-    (score,) = struct.unpack("<f", struct.pack("<I", _number(fields.get(_PIECE_SCORE, 0))))
+    bits = _number(fields.get(_PIECE_SCORE, 0))
+    if bits >= 2**32:
+        raise Unsupported("a damaged piece: a score of more than 32 bits")
+    (score,) = struct.unpack("<f", struct.pack("<I", bits))
     return Piece(text, score, kind)
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
@@ -14,7 +15,7 @@ from colibri.text.rules import Bpe, Merge, Rules, Split, Unigram, Unsupported
 
 MAGIC, VERSION = 0x4B544243, 1  # "CBTK"
 NONE = 0xFFFFFFFF
-HEADER = struct.Struct("<35I")
+HEADER = struct.Struct("<35I4x")  # the tables begin at a multiple of 16
 MAX_SPLITS = 4
 _FLAGS = ("by_bytes", "unigram", "fuse_unknown", "whole_words", "strip_one", "byte_fallback", "wide", "spaces")
 _PREFIXES = ("none", "always", "unless_space", "first_unless_space")
@@ -120,6 +121,8 @@ def _unknown_score(model: Bpe | Unigram) -> tuple[int, int]:
     """Ten below the lowest score, as tokenizers has it, in units of 2**-40: low and high word."""
     if isinstance(model, Bpe):
         return 0, 0
+    if max(map(abs, model.scores)) > abs(min(model.scores) - 10.0):
+        raise Unsupported("scores so far above zero that sums of them may not be exact")
     fixed = round((min(model.scores) - 10.0) * 2**40) & (2**64 - 1)
     return fixed & NONE, fixed >> 32
 
@@ -146,7 +149,7 @@ def _splits(splits: Sequence[Split]) -> tuple[bytes, bytes]:
     if max(number for _, number in runs) >= 64:
         raise Unsupported("more than 64 classes of characters")
     starts = [first for first, _ in runs]
-    ascii_classes = bytes(runs[max(i for i, s in enumerate(starts) if s <= c)][1] for c in range(128))
+    ascii_classes = bytes(runs[bisect_right(starts, c) - 1][1] for c in range(128))
     words: list[int] = []
     masks = iter(members)
     for split in splits:

@@ -3,27 +3,33 @@
 
 from __future__ import annotations
 
-import json
-import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from colibri.text.bytelevel import GPT2_PATTERN, to_bytes
+from colibri.text.json_values import (
+    dict_of,
+    document,
+    id_of,
+    kind_of,
+    list_of,
+    merge_of,
+    scored_of,
+    sequence_of,
+    text_of,
+)
 from colibri.text.pattern import UnsupportedPattern, parse
 from colibri.text.rules import VISIBLE_SPACE, Bpe, Merge, Prefix, Rules, Special, Split, Unigram, Unsupported
 from colibri.text.scored import splits_at_spaces
-
-MAX_TOKENS = 1 << 21
-_SCORE_UNIT = 2.0**-40
 
 
 def rules_of(raw: bytes) -> Rules:
     """The rules of a tokenizer.json. Raises Unsupported."""
     try:
-        return _Reader(_dict(json.loads(raw.decode("utf-8")), "the file")).rules()
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise Unsupported(f"a file that is no JSON: {error}") from None
-    except (KeyError, IndexError) as error:
+        return _Reader(document(raw)).rules()
+    except RecursionError:
+        raise Unsupported("parts inside parts, deeper than any tokenizer has them") from None
+    except KeyError as error:
         raise Unsupported(f"a tokenizer without {error}") from None
 
 
@@ -41,13 +47,13 @@ class _Text:
 class _Reader:
     def __init__(self, document: dict[str, Any]) -> None:
         self.document = document
-        self.model = _dict(document.get("model"), "model")
+        self.model = dict_of(document.get("model"), "model")
         self.text = _Text()
 
     def rules(self) -> Rules:
-        for part in _sequence(self.document.get("normalizer"), "normalizers"):
+        for part in sequence_of(self.document.get("normalizer"), "normalizers"):
             self._normalizer(part)
-        for part in _sequence(self.document.get("pre_tokenizer"), "pretokenizers"):
+        for part in sequence_of(self.document.get("pre_tokenizer"), "pretokenizers"):
             self._pre_tokenizer(part)
         names = self._names()
         specials, hidden = self._specials(names)
@@ -56,6 +62,10 @@ class _Reader:
         by_name = {name: i for i, name in names.items()}
         model = self._bpe(by_name) if self._model_type() == "BPE" else self._unigram(len(tokens))
         before, after = self._template(by_name)
+        unknown = self._unknown(by_name)
+        for i in (*before, *after, *([] if unknown is None else [unknown])):
+            if i not in names:
+                raise Unsupported(f"an id that is {i}, which no token has")
         splits = tuple(self.text.splits)
         if not splits and isinstance(model, Bpe) and not self.text.by_bytes and splits_at_spaces(tokens):
             splits = (Split(parse(" *[^ ]+| +")),)
@@ -70,7 +80,7 @@ class _Reader:
             byte_fallback=bool(self.model.get("byte_fallback")) and not self.text.by_bytes,
             byte_tokens=self._decodes_bytes(),
             nfc=self.text.nfc,
-            unknown=self._unknown(by_name),
+            unknown=unknown,
             fuse_unknown=bool(self.model.get("fuse_unk")) or isinstance(model, Unigram),
             prefix=self.text.prefix,
             splits=splits,
@@ -91,7 +101,7 @@ class _Reader:
             case {"type": "Replace", "pattern": {"String": " "}, "content": str(text)} if text == VISIBLE_SPACE:
                 self.text.spaces = True
             case _:
-                raise Unsupported(f"the normalizer {part.get('type')}")
+                raise Unsupported(f"the normalizer {kind_of(part)}")
 
     def _pre_tokenizer(self, part: dict[str, Any]) -> None:
         if self.text.by_bytes:
@@ -110,7 +120,7 @@ class _Reader:
             case {"type": "Split", "pattern": {"Regex": str(pattern)}}:
                 self._split(pattern, part)
             case _:
-                raise Unsupported(f"the pre-tokenizer {part.get('type')}")
+                raise Unsupported(f"the pre-tokenizer {kind_of(part)}")
 
     def _prefix(self, prefix: Prefix, *, first: bool) -> None:
         if self.text.prefix != "none" or not first:
@@ -130,7 +140,7 @@ class _Reader:
     def _split(self, pattern: str, part: dict[str, Any]) -> None:
         behavior = part.get("behavior")
         if behavior not in ("Isolated", "Removed") or part.get("invert"):
-            raise Unsupported(f"a Split that is {behavior}{' and inverted' if part.get('invert') else ''}")
+            raise Unsupported(f"a Split that is {str(behavior)[:40]}{' and inverted' if part.get('invert') else ''}")
         try:
             self.text.splits.append(Split(parse(pattern), behavior == "Removed"))
         except UnsupportedPattern as error:
@@ -141,11 +151,11 @@ class _Reader:
     def _model_type(self) -> str:
         name = self.model.get("type", "BPE" if "merges" in self.model else "?")
         if name not in ("BPE", "Unigram"):
-            raise Unsupported(f"the model {name}; BPE and Unigram are read")
+            raise Unsupported(f"the model {kind_of(self.model)}; BPE and Unigram are read")
         return str(name)
 
     def _names(self) -> dict[int, str]:
-        vocab = self._model_names() | {str(a["content"]): _id(a["id"]) for a in self._added()}
+        vocab = self._model_names() | {_content(a): id_of(a["id"]) for a in self._added()}
         names = {i: name for name, i in vocab.items()}
         if not names or len(names) != len(vocab):
             raise Unsupported("a vocabulary that is empty or gives an id twice")
@@ -153,28 +163,30 @@ class _Reader:
 
     def _model_names(self) -> dict[str, int]:
         if self._model_type() == "BPE":
-            return {str(name): _id(i) for name, i in _dict(self.model.get("vocab"), "vocab").items()}
-        return {str(entry[0]): i for i, entry in enumerate(_list(self.model.get("vocab"), "vocab"))}
+            return {text_of(name, "a token"): id_of(i) for name, i in dict_of(self.model.get("vocab"), "vocab").items()}
+        return {scored_of(entry)[0]: i for i, entry in enumerate(list_of(self.model.get("vocab"), "vocab"))}
 
     def _added(self) -> list[dict[str, Any]]:
-        return [_dict(a, "added token") for a in _list(self.document.get("added_tokens") or [], "added_tokens")]
+        return [dict_of(a, "added token") for a in list_of(self.document.get("added_tokens") or [], "added_tokens")]
 
     def _specials(self, names: dict[int, str]) -> tuple[tuple[Special, ...], frozenset[int]]:
         specials, hidden = [], set()
         for a in self._added():
             if a.get("single_word"):
-                raise Unsupported(f"an added token that is a single word only: {str(a['content'])[:40]!r}")
-            text, normalized = str(a["content"]), bool(a.get("normalized"))
+                raise Unsupported(f"an added token that is a single word only: {_content(a)[:40]!r}")
+            text, normalized = _content(a), bool(a.get("normalized"))
             spaced = self.text.spaces and (" " in text or VISIBLE_SPACE in text)
             if not text or (normalized and (spaced or (self.text.nfc and not text.isascii()))):
                 raise Unsupported(f"an added token that is empty, or that normalisation would change: {text[:40]!r}")
             ends = {"left": bool(a.get("lstrip")), "right": bool(a.get("rstrip"))}
             specials.append(
-                Special(_id(a["id"]), self._special_text(text, normalized), bool(a.get("special")), normalized, **ends)
+                Special(
+                    id_of(a["id"]), self._special_text(text, normalized), bool(a.get("special")), normalized, **ends
+                )
             )
             if a.get("special"):
-                hidden.add(_id(a["id"]))
-            assert names[_id(a["id"])] == text
+                hidden.add(id_of(a["id"]))
+            assert names[id_of(a["id"])] == text
         return tuple(specials), frozenset(hidden)
 
     def _special_text(self, text: str, normalized: bool) -> bytes:
@@ -204,14 +216,14 @@ class _Reader:
         return tuple(by_name.get(f"<0x{b:02X}>") for b in range(256))
 
     def _decodes_bytes(self) -> bool:
-        return any(p.get("type") == "ByteFallback" for p in _sequence(self.document.get("decoder"), "decoders"))
+        return any(p.get("type") == "ByteFallback" for p in sequence_of(self.document.get("decoder"), "decoders"))
 
     def _unknown(self, by_name: dict[str, int]) -> int | None:
         if self._model_type() == "Unigram":
             unknown = self.model.get("unk_id")
-            return None if unknown is None else _id(unknown)
+            return None if unknown is None else id_of(unknown)
         name = self.model.get("unk_token")
-        return None if name is None else by_name[str(name)]
+        return None if name is None else by_name[text_of(name, "unk_token")]
 
     # --- models
 
@@ -220,16 +232,14 @@ class _Reader:
             if self.model.get(key):
                 raise Unsupported(f"a BPE with {key}")
         merges: list[Merge] = []
-        for entry in _list(self.model.get("merges"), "merges"):
-            left, right = entry.split(" ") if isinstance(entry, str) else entry
+        for entry in list_of(self.model.get("merges"), "merges"):
+            left, right = merge_of(entry)
             merges.append(Merge(by_name[left], by_name[right], by_name[left + right], len(merges)))
         last = {(m.left, m.right): m for m in merges}
         return Bpe(tuple(last.values()), bool(self.model.get("ignore_merges")))
 
     def _unigram(self, n_tokens: int) -> Unigram:
-        scores = [float(entry[1]) for entry in _list(self.model.get("vocab"), "vocab")]
-        if any(not math.isfinite(s) or abs(s) >= 2**20 or s % _SCORE_UNIT for s in scores):
-            raise Unsupported("a score that is not a multiple of 2**-40 within 2**20")
+        scores = [scored_of(entry)[1] for entry in list_of(self.model.get("vocab"), "vocab")]
         if self.text.by_bytes:
             raise Unsupported("a Unigram model over bytes")
         return Unigram((*scores, *[0.0] * (n_tokens - len(scores))))
@@ -239,26 +249,32 @@ class _Reader:
     def _template(self, by_name: dict[str, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         before: list[int] = []
         after: list[int] = []
-        for part in _sequence(self.document.get("post_processor"), "processors"):
+        for part in sequence_of(self.document.get("post_processor"), "processors"):
             if part.get("type") == "ByteLevel":
                 continue  # only moves offsets
             if part.get("type") != "TemplateProcessing":
-                raise Unsupported(f"the post-processor {part.get('type')}")
+                raise Unsupported(f"the post-processor {kind_of(part)}")
             target, seen = before, False
-            for piece in _list(part.get("single"), "single"):
-                if "Sequence" in piece:
+            for piece in list_of(part.get("single"), "single"):
+                if "Sequence" in dict_of(piece, "single"):
                     if seen:
                         raise Unsupported("a template with two texts")
                     target, seen = after, True
                 else:
-                    name = str(piece["SpecialToken"]["id"])
-                    ids = part.get("special_tokens", {}).get(name, {}).get("ids", [by_name[name]])
-                    target += [_id(i) for i in ids]
+                    target += self._special_ids(dict_of(piece["SpecialToken"], "SpecialToken")["id"], part, by_name)
         return tuple(before), tuple(after)
+
+    def _special_ids(self, name: Any, part: dict[str, Any], by_name: dict[str, int]) -> list[int]:
+        """The ids that a template's special token stands for."""
+        name = text_of(name, "a special token")
+        said = dict_of(part.get("special_tokens", {}), "special_tokens").get(name)
+        if said is None:
+            return [by_name[name]]
+        return [id_of(i) for i in list_of(dict_of(said, "special_tokens").get("ids"), "ids")]
 
     def _strip(self) -> Literal["none", "one", "first_token"]:
         strip: Literal["none", "one", "first_token"] = "none"
-        for part in _sequence(self.document.get("decoder"), "decoders"):
+        for part in sequence_of(self.document.get("decoder"), "decoders"):
             match part:
                 case {"type": "ByteLevel"} if self.text.by_bytes:
                     pass
@@ -271,34 +287,11 @@ class _Reader:
                 case {"type": "Metaspace"}:
                     strip = "first_token" if part.get("prepend_scheme", "always") != "never" else strip
                 case _:
-                    raise Unsupported(f"the decoder {part.get('type')}")
+                    raise Unsupported(f"the decoder {kind_of(part)}")
         if self.document.get("decoder") is None:
             raise Unsupported("a tokenizer without a decoder")
         return strip
 
 
-def _sequence(part: Any, key: str) -> list[dict[str, Any]]:
-    if part is None:
-        return []
-    one = _dict(part, key)
-    if one.get("type") == "Sequence":
-        return [inner for p in _list(one.get(key), key) for inner in _sequence(p, key)]
-    return [one]
-
-
-def _dict(value: Any, what: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise Unsupported(f"{what} that is no object")
-    return value
-
-
-def _list(value: Any, what: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise Unsupported(f"{what} that is no list")
-    return value
-
-
-def _id(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < MAX_TOKENS:
-        raise Unsupported(f"an id that is {str(value)[:20]}")
-    return value
+def _content(added: dict[str, Any]) -> str:
+    return text_of(added["content"], "an added token")

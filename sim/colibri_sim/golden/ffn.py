@@ -11,8 +11,9 @@ import numpy as np
 from colibri.axes import Activation, Clamp, Ffn, Router, Shared
 
 from . import functions as f
+from . import vectors as v
 from .checks import check_snapped
-from .fma import F32Array
+from .fma import F32Array, fma
 from .operators import Call, I32Array, I64Array
 from .router import RouterOperators
 
@@ -54,11 +55,12 @@ class FfnOperators(RouterOperators):
                 self.check(call, "gate" if ffn.gated else "up", x[:, slot], slot=slot)
             weights = np.ones_like(weights)
         blocks = self.expert_blocks(call, ffn, ids)
-        if ffn.shared is not None:
+        if ffn.shared is None:
+            y = self.combine(weights, self.run_blocks(call, ffn, blocks, x))
+        else:
             blocks.append(self.everywhere(call.name("shared"), ffn.shared.width, n, router.top_k))
-            x = np.concatenate([x, n[:, None]], axis=1)
-            weights = np.concatenate([weights, self.shared_weight(call, ffn.shared, n)], axis=1)
-        y = self.combine(weights, self.run_blocks(call, ffn, blocks, x))
+            outputs = self.run_blocks(call, ffn, blocks, np.concatenate([x, n[:, None]], axis=1))
+            y = self.with_shared(call, ffn.shared, n, weights, outputs)
         check_snapped("sum of the experts", y, finite=False)
         return self.add_bias(call.name("ffn.bias"), y) if ffn.output_bias else y
 
@@ -68,13 +70,27 @@ class FfnOperators(RouterOperators):
 
     def expert_blocks(self, call: Call, ffn: Ffn, ids: I32Array) -> list[Block]:
         """The chosen experts: ids [T, k]."""
-        experts = [int(e) for e in np.unique(ids)]
+        experts = [int(e) for e in np.unique(ids[ids >= 0])]
         return [Block(call.name(f"experts.{e}"), ffn.width_of(e), np.nonzero(ids == e)) for e in experts]
 
     def weigh_input(self, weights: F32Array, x: F32Array) -> F32Array:
         """``snap(w * n)``: weights [T, k], x [T, k, H]."""
         with np.errstate(all="ignore"):
             return f.snap(weights[..., None] * x)
+
+    def with_shared(self, call: Call, shared: Shared, n: F32Array, weights: F32Array, outputs: F32Array) -> F32Array:
+        """The sum of the experts and the shared block: weights [T, k], outputs [T, k + 1, H], the shared block's last."""
+        if not shared.mix:
+            return self.combine(np.concatenate([weights, self.shared_weight(call, shared, n)], axis=1), outputs)
+        mix = self.shared_mix(call, n)
+        with np.errstate(all="ignore"):
+            y = f.snap(self.combine(weights, outputs[:, :-1]) * mix[:, :1])
+            return f.snap(fma(mix[:, 1:], outputs[:, -1], y))
+
+    def shared_mix(self, call: Call, n: F32Array) -> F32Array:
+        """The weights of the experts' sum and of the shared block: [T, 2]."""
+        z = self.float_product(call.name("shared_mix.weight"), n)
+        return v.softmax(self.add_bias(call.name("shared_mix.bias"), z))
 
     def shared_weight(self, call: Call, shared: Shared, n: F32Array) -> F32Array:
         """The weight of the shared block: [T, 1]. Weighted by 1, ``fma(1, o, y)`` is ``y + o``."""
@@ -83,7 +99,7 @@ class FfnOperators(RouterOperators):
         return f.sigmoid(self.float_product(call.name("shared_gate.weight"), n))
 
     def run_blocks(self, call: Call, ffn: Ffn, blocks: list[Block], x: F32Array) -> F32Array:
-        """Each block on its vectors: x [T, slots, H] to [T, slots, H]."""
+        """Each block on its vectors: x [T, slots, H] to [T, slots, H], 0 in a slot without a block."""
         widths = np.zeros(x.shape[:2], dtype=np.int64)
         gate, up, act = (np.zeros((*x.shape[:2], max(b.width for b in blocks)), dtype=np.float32) for _ in range(3))
         down = np.zeros(x.shape, dtype=np.float32)
@@ -101,7 +117,8 @@ class FfnOperators(RouterOperators):
         for name, width, at in blocks:
             down[at] = self.linear(f"{name}.down", act[at][:, :width], bias=ffn.bias)
         for slot in range(x.shape[1]):
-            self.emit(call, "down", down[:, slot], slot=slot)
+            rows = np.where(widths[:, slot] > 0, self.config.hidden_size, 0)
+            self.emit(call, "down", down[:, slot], slot=slot, widths=rows)
         return down
 
     def activate(self, ffn: Ffn, gate: F32Array, up: F32Array) -> F32Array:

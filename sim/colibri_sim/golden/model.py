@@ -26,7 +26,8 @@ class Result:
     """What one forward call gives for its T tokens.
 
     logits   float32 [T, vocab]; [1, vocab] (the last token) where only those were asked for
-    experts  for each layer of encoder or decoder int32 [T, top_k], in the order of selection; [T, 0] for a dense layer
+    experts  for each layer of encoder or decoder int32 [T, top_k], in the order of selection, -1 where none is chosen;
+             [T, 0] for a dense layer
     """
 
     logits: F32Array

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from colibri.axes import Groups, Renormalise, Router
+from colibri.axes import Groups, Hierarchy, Renormalise, Router
 
 from . import functions as f
 from . import vectors as v
@@ -19,7 +19,7 @@ _ZERO = np.float32(0.0)
 
 
 class RouterOperators(Operators):
-    """Logits z, scores s and selection values c are [T, n_experts]; ids and weights [T, top_k]."""
+    """Logits z, scores s and selection values c are [T, n_experts]; ids and weights [T, top_k], -1 and 0 where none is chosen."""
 
     def route(
         self, call: Call, router: Router, name: str, n: F32Array, *, trace: str = ""
@@ -28,10 +28,15 @@ class RouterOperators(Operators):
         z = self.emit(call, f"{trace}router", self.router_logits(router, call.name(name), n))
         if router.method == "sparsemixer":
             ids, weights = self.sparsemixer(router, z)
+        elif router.hierarchy is not None:
+            primary = self.float_product(call.name(f"{name}.primary.weight"), n)
+            ids, weights = self.by_hierarchy(router, router.hierarchy, primary, z)
         else:
             s = self.scores(router, z)
             c = self.correct(call.name(f"{name}.correction"), s) if router.correction else s
             ids = self.select(router, c if router.groups is None else self.limit_to_groups(router.groups, c))
+            if router.top_p is not None:
+                ids = self.shortest_prefix(np.float32(router.top_p), s, ids)
             weights = self.expert_weights(router, s, ids)
         if router.capacity is not None:
             weights = self.limit_to_capacity(router.capacity, ids, weights)
@@ -76,9 +81,21 @@ class RouterOperators(Operators):
         """The k largest values, descending, ties to the lower index."""
         return np.argsort(-c, axis=-1, kind="stable")[:, : router.top_k].astype(np.int32)
 
+    def shortest_prefix(self, p: np.float32, s: F32Array, ids: I32Array) -> I32Array:
+        """The first ids whose scores sum to p or more, all where none do; -1 for the others."""
+        sums = np.zeros(len(s), dtype=np.float32)
+        kept = np.full(ids.shape, -1, dtype=np.int32)
+        is_short = np.ones(len(s), dtype=bool)
+        for j in range(ids.shape[1]):
+            kept[is_short, j] = ids[is_short, j]
+            sums = sums + np.take_along_axis(s, ids[:, j, None].astype(np.int64), axis=-1)[:, 0]
+            is_short &= sums < p
+        return kept
+
     def expert_weights(self, router: Router, s: F32Array, ids: I32Array) -> F32Array:
         """The weights of the chosen experts, from their scores."""
-        w = self.chosen_weights(router, np.take_along_axis(s, ids.astype(np.int64), axis=-1))
+        scores = np.take_along_axis(s, np.maximum(ids, 0).astype(np.int64), axis=-1)
+        w = self.chosen_weights(router, np.where(ids < 0, _ZERO, scores))
         if router.renormalise is not None:
             w = self.renormalise(router.renormalise, w)
         return w if router.scale == 1.0 else f.snap(w * np.float32(router.scale))
@@ -112,6 +129,20 @@ class RouterOperators(Operators):
         """+0.0 for a token whose expert as many tokens of the source before it have chosen."""
         before = np.array([np.count_nonzero(ids[:t, 0] == e) for t, e in enumerate(ids[:, 0])])
         return np.where(before[:, None] < capacity, weights, _ZERO)
+
+    def by_hierarchy(self, router: Router, h: Hierarchy, primary: F32Array, z: F32Array) -> tuple[I32Array, F32Array]:
+        """Two gates, each a softmax over the best: primary [T, n_groups], z the logits of the groups' own gates."""
+        size, k = router.n_experts // h.n_groups, router.top_k // h.top_groups
+        groups, of_groups = self.best(primary, h.top_groups)
+        members = np.take_along_axis(z.reshape(len(z), h.n_groups, size), groups[:, :, None].astype(np.int64), axis=1)
+        experts, of_experts = self.best(members, k)
+        ids = (groups[:, :, None] * size + experts).reshape(len(z), -1)
+        return ids, f.snap(of_groups[:, :, None] * of_experts).reshape(ids.shape)
+
+    def best(self, z: F32Array, k: int) -> tuple[I32Array, F32Array]:
+        """Indices of the k largest along the last axis, ties to the lower, and the softmax over them."""
+        ids = np.argsort(-z, axis=-1, kind="stable")[..., :k].astype(np.int32)
+        return ids, v.softmax(np.take_along_axis(z, ids.astype(np.int64), axis=-1))
 
     def sparsemixer(self, router: Router, z: F32Array) -> tuple[I32Array, F32Array]:
         """PhiMoE's picks: each the largest left, weighted by a softmax over those left that are not far below it."""

@@ -25,7 +25,9 @@ __all__ = [
     "FullLogits",
     "Logits",
     "Message",
+    "PromptIds",
     "Status",
+    "Text",
     "Token",
     "Trace",
     "Walk",
@@ -33,12 +35,15 @@ __all__ = [
     "encode",
     "generate_request",
     "message",
+    "text_request",
     "trailing_fault",
     "verify_request",
 ]
 
 MAX_PAYLOAD_BYTES = 1 << 26
 NO_LAYER = SOURCE = 0xFFFFFFFF
+AROUND, SPECIAL = 1, 2
+"""COLIBRI_TOKENIZE_AROUND, COLIBRI_TOKENIZE_SPECIAL: as the host's tokenizer encodes a prompt."""
 
 
 class CorruptResponse(ValueError):
@@ -95,11 +100,31 @@ def generate_request(
     source: Sequence[int] | None = None,
 ) -> bytes:
     """Return the request that continues `ids` by up to `n_new` tokens. Temperature 0 is greedy. source: see `verify_request`."""
+    head = _generation(n_new, temperature, top_k, top_p, seed, eos)
+    return encode("G", head + _source(source) + _ids(ids))
+
+
+def text_request(
+    prompt: bytes,
+    n_new: int,
+    *,
+    flags: int = AROUND | SPECIAL,
+    temperature: float = 0.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    seed: int = 0,
+    eos: Sequence[int] = (),
+) -> bytes:
+    """Return the request that tokenises a prompt on the target and continues it by up to `n_new` tokens; 0: only tokenises it."""
+    head = _generation(n_new, temperature, top_k, top_p, seed, eos)
+    return encode("P", head + struct.pack("<II", flags, len(prompt)) + prompt)
+
+
+def _generation(n_new: int, temperature: float, top_k: int, top_p: float, seed: int, eos: Sequence[int]) -> bytes:
+    """How a request says that its prompt goes on."""
     if len(eos) > 4:
         raise ValueError("at most four end tokens")
-    ends = [*eos, *[-1] * (4 - len(eos))]
-    head = struct.pack("<IfIfQ4i", n_new, temperature, top_k, top_p, seed, *ends)
-    return encode("G", head + _source(source) + _ids(ids))
+    return struct.pack("<IfIfQ4i", n_new, temperature, top_k, top_p, seed, *eos, *[-1] * (4 - len(eos)))
 
 
 class FrameDecoder:
@@ -213,6 +238,20 @@ class Token:
 
 
 @dataclass(frozen=True)
+class Text:
+    """'U': the next characters of the text, the prompt's too; of them whole ones only, and at least one."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class PromptIds:
+    """'I': the ids of the prompt, whose text came before."""
+
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Count:
     """'C': what the port's counter counted for the token at a position."""
 
@@ -238,7 +277,7 @@ class FaultReport:
     address: int
 
 
-Message = Trace | Logits | Dump | FullLogits | Status | Token | Count | Walk | FaultReport
+Message = Trace | Logits | Dump | FullLogits | Status | Token | Text | PromptIds | Count | Walk | FaultReport
 
 
 def message(frame: Frame) -> Message:
@@ -266,6 +305,10 @@ def message(frame: Frame) -> Message:
                 return Status(*struct.unpack("<iI", payload))
             case "K":
                 return Token(struct.unpack("<i", payload)[0])
+            case "U":
+                return Text(payload.decode("utf-8"))
+            case "I":
+                return PromptIds(struct.unpack(f"<{n // 4}i", payload))
             case "C":
                 return Count(*struct.unpack("<IQ", payload))
             case "W":
@@ -273,7 +316,7 @@ def message(frame: Frame) -> Message:
                 return Walk(payload[4:].decode("ascii", "replace"), layer)
             case "X":
                 return FaultReport(*struct.unpack("<IIII" if n == 16 else "<IQIQ", payload))
-    except struct.error as error:
+    except (struct.error, UnicodeDecodeError) as error:
         raise CorruptResponse(f"a frame '{frame.type}' of {n} bytes: {error}") from error
     raise CorruptResponse(f"a frame of unknown type '{frame.type}'")
 

@@ -59,7 +59,7 @@ def measure(build: Build, timeout: float | None, n_positions: int = N_POSITIONS)
             hint="build it again",
         )
     by_prompt = [windows[i : i + n] for i in range(0, len(windows), n)]
-    timing = compare(by_prompt, walk[: len(walk) // N_PROMPTS])
+    timing = compare(by_prompt, walk)
     difference = timing.first_difference
     return {
         "board": board.name,
@@ -70,6 +70,7 @@ def measure(build: Build, timeout: float | None, n_positions: int = N_POSITIONS)
         "kv": folder.manifest["settings"]["kv"],
         "prompts": N_PROMPTS,
         "holds": timing.holds,
+        "by_design": folder.manifest["plan"]["depends_on_data"],
         "positions": [vars(position) for position in timing.positions],
         "first_difference": None if difference is None else vars(difference),
     }
@@ -105,9 +106,13 @@ def is_traceable(board: Board) -> bool:
 
 
 def table(document: dict[str, Any]) -> str:
-    """One row a result: the verdict, and where the first difference is."""
+    """One row a result: the verdict, and where the first difference is; then which axes make it so by design."""
     header = ("board", "toolchain", "quant", "kv", "constant", "instructions", "first difference")
-    return render.table(header, [_row(one) for one in document["results"]])
+    rows = render.table(header, [_row(one) for one in document["results"]])
+    axes = dict.fromkeys(axis for one in document["results"] for axis in one["by_design"])
+    if not axes:
+        return rows
+    return f"{rows}\n\nnot constant by design, and not claimed (NUMERICS.md 10): {', '.join(axes)}"
 
 
 def _row(one: dict[str, Any]) -> tuple[object, ...]:

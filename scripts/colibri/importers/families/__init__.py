@@ -10,10 +10,14 @@ from colibri.importers.families import (
     afmoe,
     dbrx,
     deepseek,
+    deepspeed_moe,
+    dynamic_moe,
     ernie,
+    glam,
     glm4,
     gpt_oss,
     granite,
+    hierarchical_moe,
     hunyuan,
     jetmoe,
     lfm2,
@@ -41,6 +45,7 @@ FAMILIES: dict[str, Family] = {
         *(deepseek.V1, deepseek.V2, deepseek.V3, granite.PLAIN, granite.SHARED, phimoe.FAMILY, gpt_oss.FAMILY),
         *(llama4.FAMILY, lfm2.FAMILY, ernie.FAMILY, glm4.FAMILY, minimax.FAMILY, afmoe.FAMILY, hunyuan.FAMILY),
         *(dbrx.FAMILY, jetmoe.FAMILY, llama_moe.FAMILY, switch.FAMILY),
+        *(glam.FAMILY, deepspeed_moe.FAMILY, hierarchical_moe.FAMILY, dynamic_moe.FAMILY),
     )
 }
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from colibri.errors import CheckpointError
 from colibri.importers.bind import Index, Part, Sources
 from colibri.model import ModelConfig
+from colibri.tensors import block_tensors
 
 # Names of gate, up and down: Mixtral's own, and those of the families after it.
 _EXPERT_NAMES = (("w1", "w3", "w2"), ("gate_proj", "up_proj", "down_proj"))
@@ -64,6 +65,21 @@ def bind_stacked(
             index: Index = (j, slice(None), rows) if transposed else (j, rows)
             yield Part(f"{target}{name}.weight", gate_up, both, index, transposed)
         yield Part(target + "down.weight", down, out, (j,), transposed)
+
+
+def bind_apart(
+    config: ModelConfig, n: int, module: str, names: tuple[str, str, str] = ("gate_proj", "up_proj", "down_proj")
+) -> Iterator[Part]:
+    """Bind the experts of layer n, each tensor apart, whatever form they have: no gate, biases, widths of their own.
+
+    names  of gate, up and down: ``MODULE.J.up_proj.weight [width, H]``
+    """
+    ffn, called = config.layers[n].ffn, dict(zip(("gate", "up", "down"), names, strict=True))
+    assert ffn.router is not None
+    for j in range(ffn.router.n_experts):
+        for name, shape in block_tensors(f"experts.{j}", ffn, ffn.width_of(j), config.hidden_size):
+            part, leaf = name.split(".")[-2:]
+            yield Part(f"layers.{n}.{name}", f"{module}.{j}.{called[part]}.{leaf}", shape)
 
 
 def halves(width: int, *, interleaved: bool = False) -> tuple[slice, slice]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from colibri.errors import CheckpointError
@@ -38,14 +39,16 @@ def lay_out(path: Path, header: Header) -> dict[str, SourceTensor]:
         n_bytes = math.prod(shape) * (1 if dtype == "I8" else 4)
         sources[name] = SourceTensor(name, dtype, shape, path, state, at, n_bytes)
         at += n_bytes
+        if at > state.n_bytes:  # before the arrays of 65,536 layers are listed
+            raise _wrong_size(path, f"at least {at} bytes, by its header", state.n_bytes)
     if at != state.n_bytes:
-        raise CheckpointError(
-            place(path),
-            expected=f"{at} bytes, by its header",
-            got=f"{state.n_bytes}",
-            hint="the file is damaged, cut short, or no llama2.c checkpoint",
-        )
+        raise _wrong_size(path, f"{at} bytes, by its header", state.n_bytes)
     return sources
+
+
+def _wrong_size(path: Path, expected: str, got: int) -> CheckpointError:
+    hint = "the file is damaged, cut short, or no llama2.c checkpoint"
+    return CheckpointError(place(path), expected=expected, got=f"{got}", hint=hint)
 
 
 def bindings(header: Header, config: ModelConfig) -> Iterator[Binding]:
@@ -79,8 +82,8 @@ def _arrays(h: Header) -> Iterator[tuple[str, str, Shape]]:
         norms: list[tuple[str, Shape]] = [("rms_att", (n, d)), ("rms_ffn", (n, d)), ("rms_final", (d,))]
         for norm, norm_shape in norms:
             yield norm, "F32", norm_shape
-        layered = [(f"{name}.{layer}", shape) for name, shape in (*attention, *ffn) for layer in range(n)]
-        for name, shape in (embedding, *layered, *head):
+        layered = ((f"{name}.{layer}", shape) for name, shape in (*attention, *ffn) for layer in range(n))
+        for name, shape in chain((embedding,), layered, head):
             yield name, "I8", shape
             yield f"{name}{GROUP_SCALES}", "F32", (math.prod(shape) // h.group,)
         return
