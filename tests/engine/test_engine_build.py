@@ -85,7 +85,7 @@ def test_it_compiles_without_a_warning_and_needs_nothing(target: str, everything
     rows = [[int(x) for x in line.split()[:3]] for line in sizes.splitlines()[1:]]
     assert [sum(column) for column in zip(*rows, strict=True)][1:] == [0, 0]  # .data, .bss
     if target == "Cortex-M4":
-        assert sum(row[0] for row in rows) <= 32 * 1024  # every axis and every format
+        assert sum(row[0] for row in rows) <= 34 * 1024  # every axis and every format
 
 
 def test_one_int8_model_is_small(tmp_path: Path) -> None:

@@ -246,4 +246,4 @@ def test_the_planned_state_size_is_the_engines(name: str, engine_of: Callable[..
 
 
 def test_status_values_are_distinct_and_named() -> None:
-    assert len(set(S.values())) == len(S) == 32
+    assert len(set(S.values())) == len(S) == 33
