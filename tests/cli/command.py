@@ -29,6 +29,8 @@ SCHEMAS = ROOT / "docs" / "schemas"
 WAIT_SECONDS = 60.0
 
 MAIN = "from colibri.cli.main import main; main()"
+RESTORED = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+"""A shell's background job, and so its children, ignore SIGINT."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,8 @@ def process(*args: object, program: str = MAIN, **options: Any) -> subprocess.Po
     """Start a command line as a process of its own session. program: Python that ends with MAIN, to stub parts of it."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": {**os.environ}, **options}
     pipes["env"].pop("PYTHONUNBUFFERED", None)  # it would hide a missing flush
-    return subprocess.Popen([sys.executable, "-c", program, *map(str, args)], start_new_session=True, **pipes)
+    command = [sys.executable, "-c", RESTORED + program, *map(str, args)]
+    return subprocess.Popen(command, start_new_session=True, **pipes)
 
 
 def finish(running: subprocess.Popen[bytes]) -> Result:

@@ -22,7 +22,19 @@ def table(tmp_path: Path, **config: Any) -> tuple[float, ...]:
     return load(tiny.write(tmp_path)).config.layers[0].mixer.rope.inv_freq
 
 
-@pytest.mark.parametrize("name", sorted(p.name for p in ORACLES.iterdir()))
+def has_table(name: str) -> bool:
+    """The oracles by a published formula compute their frequencies where they are used."""
+    return "inv_freq" in np.load(ORACLES / name / "golden.npz")
+
+
+NAMES = sorted(p.name for p in ORACLES.iterdir())
+
+
+def test_all_but_the_six_by_formula_have_a_table() -> None:
+    assert sum(not has_table(name) for name in NAMES) == 6
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if has_table(name)])
 def test_tables_have_the_bits_of_the_framework(name: str) -> None:
     model = load(ORACLES / name)
     expected = np.load(ORACLES / name / "golden.npz")["inv_freq"]

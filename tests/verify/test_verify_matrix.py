@@ -24,9 +24,9 @@ MORE = [(f"{n}_{w}", *next(c[1:] for c in FULL if c[0] == n and c[1] == "q8")) f
 
 
 def test_no_oracle_is_left_out() -> None:
-    from .test_verify_families import FAMILIES, LONG
+    from .test_verify_families import FAMILIES, FORMULAS, LONG
 
-    assert {name for name, _, _ in [*FULL, *MORE]} | {*FAMILIES, *LONG, "mixtral_long"} == set(NAMES)
+    assert {name for name, _, _ in [*FULL, *MORE]} | {*FAMILIES, *FORMULAS, *LONG, "mixtral_long"} == set(NAMES)
 
 
 def exact(packs: Packs, name: str, quant: str, kv: str, board: str, toolchain: str = "gcc", opt: str = "1") -> Verdict:
