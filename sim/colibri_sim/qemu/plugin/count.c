@@ -25,11 +25,16 @@ struct range {
     uint64_t low, high;
 };
 
-/* A translation: QEMU may translate a block more than once, so lines for one block add up. */
+#define PAGE_BYTES 4096
+
+/* A translation: QEMU may translate a block more than once, so lines for one block add up. On x86 QEMU lists as a block's last
+ * instruction one that crosses into the next page, and then leaves it to a block of its own: such an instruction never runs here.
+ */
 struct block {
     struct block *older;
     const struct range *range;
-    uint64_t start, end, n_insns, count, next;
+    uint64_t start, last_start, end, n_insns, count, next, n_last;
+    bool ends_with_page;
 };
 
 static uint64_t n_executed;
@@ -44,6 +49,14 @@ static FILE *out;
 
 static void note(uint64_t address) {
     fprintf(out, "%" PRIx64 " %" PRIu64 "\n", address, n_executed);
+}
+
+static bool lacks_last(const struct block *b) {
+    return b->ends_with_page && b->n_last == 0;
+}
+
+static uint64_t end_of(const struct block *b) {
+    return lacks_last(b) ? b->last_start : b->end;
 }
 
 static void on_marker(unsigned int vcpu, void *data) {
@@ -68,8 +81,8 @@ static void on_to(unsigned int vcpu, void *data) {
     last->count--;
     for (const struct block *b = blocks; b != NULL; b = b->older) {
         if (b->count != 0) {
-            fprintf(out, "b %" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", b->start, b->end - b->start, b->n_insns,
-                    b->count, b->next);
+            fprintf(out, "b %" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", b->start, end_of(b) - b->start,
+                    b->n_insns - lacks_last(b), b->count, b->next);
         }
     }
 }
@@ -78,7 +91,7 @@ static void on_block(unsigned int vcpu, void *data) {
     struct block *b = data;
     (void)vcpu;
     b->count++;
-    if (last != NULL && last->end == b->start) {
+    if (last != NULL && end_of(last) == b->start) {
         last->next++;
     }
     last = b;
@@ -88,15 +101,22 @@ static void on_block(unsigned int vcpu, void *data) {
     }
 }
 
-static void add_block(struct qemu_plugin_tb *tb, uint64_t start, uint64_t end, size_t n_insns) {
+static void add_block(struct qemu_plugin_tb *tb, size_t n_insns) {
+    struct qemu_plugin_insn *final = qemu_plugin_tb_get_insn(tb, n_insns - 1);
+    uint64_t start = qemu_plugin_tb_vaddr(tb);
     struct block *b = calloc(1, sizeof *b);
     if (b == NULL) {
         abort();
     }
     b->older = blocks;
     b->start = start;
-    b->end = end;
+    b->last_start = qemu_plugin_insn_vaddr(final);
+    b->end = b->last_start + qemu_plugin_insn_size(final);
     b->n_insns = n_insns;
+    b->ends_with_page = n_insns > 1 && b->end % PAGE_BYTES == 0;
+    if (b->ends_with_page) {
+        qemu_plugin_register_vcpu_insn_exec_inline(final, QEMU_PLUGIN_INLINE_ADD_U64, &b->n_last, 1);
+    }
     for (size_t r = 0; r < n_ranges; r++) {
         if (ranges[r].low <= start && start < ranges[r].high) {
             b->range = &ranges[r];
@@ -109,13 +129,9 @@ static void add_block(struct qemu_plugin_tb *tb, uint64_t start, uint64_t end, s
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
     (void)id;
     size_t n = qemu_plugin_tb_n_insns(tb);
-    uint64_t start = 0;
-    uint64_t end = 0;
     for (size_t i = 0; i < n; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
         uint64_t address = qemu_plugin_insn_vaddr(insn);
-        start = i == 0 ? address : start;
-        end = address + qemu_plugin_insn_size(insn);
         if (from != to && address == from) {
             qemu_plugin_register_vcpu_insn_exec_cb(insn, on_from, QEMU_PLUGIN_CB_NO_REGS, NULL);
         }
@@ -131,7 +147,7 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
         qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64, &n_executed, 1);
     }
     if (n != 0 && (n_ranges != 0 || from != to)) {
-        add_block(tb, start, end, n);
+        add_block(tb, n);
     }
 }
 
