@@ -18,6 +18,7 @@ pytestmark = pytest.mark.qemu
 
 ROOT = Path(__file__).resolve().parents[2]
 MICRO = ROOT / "weights" / "micro-moe"
+LIKE_M4 = ("mps2-an386", "mps2-an500", "mps2-an505")
 CORTEX_M = tuple(name for name in list_boards() if load_board(name).arch == "arm-m")
 
 
@@ -28,7 +29,9 @@ def colibri(*arguments: object) -> dict[str, Any]:
     return dict(json.loads(result.stdout))
 
 
-@pytest.mark.parametrize("board", CORTEX_M)
+@pytest.mark.parametrize(
+    "board", [pytest.param(board, marks=pytest.mark.slow if board in LIKE_M4 else ()) for board in CORTEX_M]
+)
 def test_micro_moe_is_bit_exact(board: str) -> None:
     results = colibri("verify", MICRO, "-b", board, "--toolchain", "all")["results"]
     assert [(r["toolchain"], r["status"]) for r in results] == [("gcc", "exact"), ("llvm", "exact")]

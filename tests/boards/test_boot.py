@@ -39,6 +39,7 @@ BARE = (*ARM, *RISCV, *AARCH64)
 BOARDS = (*BARE, *LINUX)
 PROTECTED = tuple(board for board in BOARDS if board != "microbit")
 TOOLCHAINS = ("gcc", "llvm")
+GCC_ALWAYS = ("gcc", pytest.param("llvm", marks=pytest.mark.slow))
 TIMEOUT_S = 60.0
 
 
@@ -83,7 +84,7 @@ def test_weights_lie_where_they_are_loaded(echo: EchoBuilder, board: str) -> Non
         assert not segment["p_flags"] & 2  # PF_W
 
 
-@pytest.mark.parametrize("toolchain", TOOLCHAINS)
+@pytest.mark.parametrize("toolchain", GCC_ALWAYS)
 @pytest.mark.parametrize("opt", ["0", "2"])
 @pytest.mark.parametrize("board", PROTECTED)
 def test_a_write_to_the_weights_faults_where_it_happens(
@@ -313,7 +314,7 @@ SEMIHOSTING = {
 }
 
 
-@pytest.mark.parametrize("toolchain", TOOLCHAINS)
+@pytest.mark.parametrize("toolchain", GCC_ALWAYS)
 @pytest.mark.parametrize("board", BARE)
 def test_a_hardware_build_has_no_semihosting(echo: EchoBuilder, board: str, toolchain: str) -> None:
     trap = SEMIHOSTING[load_board(board).arch]

@@ -17,6 +17,7 @@ from colibri_sim.golden.sampler import Pcg32, sample
 from colibri_sim.qemu.frames import END, Count, FullLogits, Logits, Message, Status, Token, encode, message
 from colibri_sim.vectors import from_hex
 from image.packs import IDS, Packs
+from sampled import sampled
 
 from .mutants import Edits, patched_build
 
@@ -105,16 +106,18 @@ def left_by_sample(answer: list[Message]) -> bytes:
 @pytest.mark.qemu
 @pytest.mark.parametrize(
     ("board", "toolchain", "quant"),
-    [
-        ("mps2-an386", "gcc", "f32"),
-        ("mps3-an547", "gcc", "q8"),
-        ("mps3-an547", "llvm", "f32"),
-        ("virt-riscv64", "gcc", "q8"),
-        ("virt-riscv64", "llvm", "f32"),
-        ("virt-aarch64", "gcc", "f32"),
-        ("virt-aarch64", "llvm", "q8"),
-        ("linux-x86_64", "gcc", "f32"),
-    ],
+    sampled(
+        [
+            ("mps2-an386", "gcc", "f32"),
+            ("mps3-an547", "gcc", "q8"),
+            ("mps3-an547", "llvm", "f32"),
+            ("virt-riscv64", "gcc", "q8"),
+            ("virt-riscv64", "llvm", "f32"),
+            ("virt-aarch64", "gcc", "f32"),
+            ("virt-aarch64", "llvm", "q8"),
+            ("linux-x86_64", "gcc", "f32"),
+        ]
+    ),
 )
 def test_no_setting_of_the_caller_changes_a_bit_and_each_is_restored(
     packs: Packs, tmp_path: Path, board: str, toolchain: Literal["gcc", "llvm"], quant: str

@@ -36,7 +36,7 @@ def exact(packs: Packs, name: str, quant: str, kv: str, board: str, toolchain: s
     return found
 
 
-@pytest.mark.parametrize(("name", "quant", "kv"), [*FULL, *MORE])
+@pytest.mark.parametrize(("name", "quant", "kv"), sampled([*FULL, *MORE]))
 def test_host_is_bit_exact(packs: Packs, name: str, quant: str, kv: str) -> None:
     assert exact(packs, name, quant, kv, "linux-x86_64").positions == len(IDS)
 
