@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Half of a parametrisation: the suite runs it every time, `make test-all` the other half too."""
+"""Part of a parametrisation: the suite runs it every time, `make test-all` the rest too."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import pytest
+
+
+def chosen(rows: Iterable[tuple[Any, ...]], always: Collection[tuple[Any, ...]]) -> list[Any]:
+    """The rows; those that are not in `always` are marked slow."""
+    return [pytest.param(*row, marks=() if row in always else pytest.mark.slow) for row in rows]
 
 
 def sampled(rows: Iterable[tuple[Any, ...]]) -> list[Any]:

@@ -21,6 +21,7 @@ from cli.conftest import Folders
 from cli.serial_board import Harm, serial_board
 from colibri.cli.options import SerialType
 from colibri_sim.serial import SerialPort
+from sampled import sampled
 
 pytestmark = pytest.mark.qemu
 
@@ -99,7 +100,7 @@ DAMAGE = {
 }
 
 
-@pytest.mark.parametrize("name", DAMAGE)
+@pytest.mark.parametrize("name", sampled((name,) for name in DAMAGE))
 def test_a_line_that_harms_the_answer_gives_no_verdict(hardware: Flashed, name: str) -> None:
     folder = hardware(RISCV, "verify")
     start = time.monotonic()
@@ -119,7 +120,7 @@ REQUEST_DAMAGE = {
 }
 
 
-@pytest.mark.parametrize("name", REQUEST_DAMAGE)
+@pytest.mark.parametrize("name", sampled((name,) for name in REQUEST_DAMAGE))
 def test_a_line_that_harms_the_request_gives_no_verdict(hardware: Flashed, name: str) -> None:
     folder = hardware(RISCV, "verify")
     harm = REQUEST_DAMAGE[name]

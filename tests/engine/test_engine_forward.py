@@ -97,7 +97,9 @@ def test_logits_are_close_to_float64(name: str, engine_of: Callable[..., Engine]
     assert np.abs(engine.logits - expected).max() <= tolerance * np.abs(expected).max()
 
 
-@pytest.mark.parametrize("name", ["moe_q8", "moe_q8_group", "moe_16"])
+@pytest.mark.parametrize(
+    "name", ["moe_q8_group", *(pytest.param(name, marks=pytest.mark.slow) for name in ("moe_q8", "moe_16"))]
+)
 def test_compilers_levels_and_the_integer_fma_give_the_same_bits(name: str, engine_of: Callable[..., Engine]) -> None:
     builds = [(c, f) for c, f in (("gcc", "-O0"), ("clang-19", "-O3")) if c in compilers()] + [
         ("gcc", "-DCOLIBRI_SOFT_FMA=1")

@@ -46,7 +46,7 @@ def test_every_family_is_bit_exact(packs: Packs, name: str, quant: str, kv: str)
     exact(packs, name, quant, kv, "linux-x86_64")
 
 
-@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("name", sampled((name,) for name in LONG))
 def test_past_window_chunk_and_original_context(packs: Packs, name: str) -> None:
     vocab = checkpoint(name).model.config.vocab_size
     ids = tuple((7 * i * i + 3 * i) % vocab for i in range(600))
@@ -56,18 +56,20 @@ def test_past_window_chunk_and_original_context(packs: Packs, name: str) -> None
 @pytest.mark.qemu
 @pytest.mark.parametrize(
     ("name", "quant", "kv", "board", "opt"),
-    [
-        ("deepseek_v2", "q8", "q8", "mps2-an386", "2"),
-        ("jetmoe", "f32", "f32", "mps2-an386", "s"),
-        ("gpt_oss", "q8", "f16", "mps2-an386", "2"),
-        ("lfm2_moe", "q8", "q8", "mps3-an547", "2"),
-        ("phimoe", "f32", "f32", "mps3-an547", "s"),
-        ("deepseek_v3", "q4", "q8", "mps3-an547", "2"),
-        ("llama4", "q8", "q8", "virt-riscv32", "2"),
-        ("afmoe", "f32", "f32", "virt-riscv32", "s"),
-        ("llama_moe", "q8:32", "f32", "virt-riscv32", "2"),
-        ("qwen2_moe", "q8", "f32", "virt-aarch64", "3"),
-    ],
+    sampled(
+        [
+            ("deepseek_v2", "q8", "q8", "mps2-an386", "2"),
+            ("jetmoe", "f32", "f32", "mps2-an386", "s"),
+            ("gpt_oss", "q8", "f16", "mps2-an386", "2"),
+            ("lfm2_moe", "q8", "q8", "mps3-an547", "2"),
+            ("phimoe", "f32", "f32", "mps3-an547", "s"),
+            ("deepseek_v3", "q4", "q8", "mps3-an547", "2"),
+            ("llama4", "q8", "q8", "virt-riscv32", "2"),
+            ("afmoe", "f32", "f32", "virt-riscv32", "s"),
+            ("llama_moe", "q8:32", "f32", "virt-riscv32", "2"),
+            ("qwen2_moe", "q8", "f32", "virt-aarch64", "3"),
+        ]
+    ),
 )
 def test_boards_are_bit_exact(packs: Packs, name: str, quant: str, kv: str, board: str, opt: str) -> None:
     exact(packs, name, quant, kv, board, opt=opt)
@@ -91,7 +93,7 @@ def exact_at_random(packs: Packs, seed: int, board: str = "linux-x86_64") -> Non
     assert found.first_difference is None, f"seed {seed}, {quant}, kv {kv}: {found.first_difference}"
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_random_axes_are_bit_exact(packs: Packs, seed: int) -> None:
     exact_at_random(packs, seed)
 
@@ -115,7 +117,7 @@ def test_a_router_that_ranks_beside_a_larger_one_that_does_not(packs: Packs) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 200))
+@pytest.mark.parametrize("seed", [*range(4, 8), *range(100, 200)])
 def test_more_random_axes_are_bit_exact(packs: Packs, seed: int) -> None:
     exact_at_random(packs, seed)
 

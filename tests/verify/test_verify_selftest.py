@@ -98,7 +98,7 @@ def test_a_kernel_with_a_fault_fails(packs: Packs, tmp_path: Path, board: str, t
 
 
 # the snap left out is of a value so small that the residual stream loses it: no logit has another bit
-@pytest.mark.parametrize("name", sorted(FAULTS.keys() - {"a snap left out"}))
+@pytest.mark.parametrize("name", sampled((name,) for name in sorted(FAULTS.keys() - {"a snap left out"})))
 def test_each_fault_of_the_engine_that_verify_finds_fails(packs: Packs, tmp_path: Path, name: str) -> None:
     fault = FAULTS[name]
     folder = packs.pack(source(packs, fault), settings(fault.quant, kv=fault.kv))
