@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from image.packs import Packs
+from sampled import chosen
 
 from .test_verify_families import FORMULAS, exact
 
@@ -19,9 +20,7 @@ BOARDS = {"mps2-an386": "s", "mps3-an547": "2", "virt-riscv32": "2"}
 BOTH = [(name, quant) for name in sorted(FORMULAS) for quant in ("f32", "q8")]
 
 
-@pytest.mark.parametrize(
-    ("name", "quant"), [pytest.param(*one, marks=() if one in ALWAYS else pytest.mark.slow) for one in BOTH]
-)
+@pytest.mark.parametrize(("name", "quant"), chosen(BOTH, ALWAYS))
 def test_bit_exact(packs: Packs, name: str, quant: str) -> None:
     exact(packs, name, quant, quant, "linux-x86_64")
 

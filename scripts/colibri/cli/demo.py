@@ -11,7 +11,7 @@ from colibri.audit.claims import Subject, audit
 from colibri.boards import load_board
 from colibri.cli import audit as audit_command
 from colibri.cli import options, render, targets, workflow
-from colibri.cli.run import story
+from colibri.cli.run import read_prompt, story
 from colibri.data import data_path
 from colibri.errors import NegativeVerdict
 from colibri.folder import read_folder
@@ -65,4 +65,4 @@ def command(output: Path, prompt: str, jobs: int, as_json: bool) -> None:
         render.document({"folder": str(output), "positions": verdict.positions, "bit_exact": True})
         return
     print(f"{BOARD}: every tensor of {verdict.positions} positions has the golden model's bits\n", flush=True)
-    story(folder, board, elfs["generate"], prompt, _TOKENS, SAMPLING, None, as_json=False)
+    story(folder, board, elfs["generate"], read_prompt(folder, prompt), _TOKENS, SAMPLING, None, as_json=False)

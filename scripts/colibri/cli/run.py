@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -60,9 +61,9 @@ def command(
     with workflow.packed(target, board, values, work) as folder:
         chosen = workflow.board_of(folder)
         sampling = _sampling(folder, temperature, top_k, top_p, seed, greedy)
-        read_prompt(folder, prompt)  # a prompt that is refused is refused before the build
-        elf = targets.built(folder, chosen, application(folder, prompt), toolchain, opt, jobs)
-        story(folder, chosen, elf, prompt, n_tokens, sampling, timeout, as_json=as_json)
+        start = read_prompt(folder, prompt)  # a prompt that is refused is refused before the build
+        elf = targets.built(folder, chosen, start.application, toolchain, opt, jobs)
+        story(folder, chosen, elf, start, n_tokens, sampling, timeout, as_json=as_json)
 
 
 def _sampling(
@@ -87,9 +88,20 @@ def _sampling(
         ) from error
 
 
-def application(folder: Folder, prompt: str) -> Literal["generate", "text"]:
-    """What continues a prompt: `text` where the image has the tokenizer, unless the prompt is ids already."""
-    return "generate" if folder.text_bytes is None or prompt.startswith(IDS) else "text"
+@dataclass(frozen=True)
+class Start:
+    """A prompt as a folder's target takes it.
+
+    application  what continues it: `text` where the image has the tokenizer, unless the prompt is ids already
+    ids          what is continued
+    source       what an encoder reads; None: there is none
+    """
+
+    prompt: str
+    application: Literal["generate", "text"]
+    ids: list[int]
+    source: list[int] | None
+    tokenizer: Tokenizer | None
 
 
 def _check_bytes(folder: Folder, prompt: str) -> None:
@@ -107,37 +119,36 @@ def story(
     folder: Folder,
     board: Board,
     elf: Path,
-    prompt: str,
+    start: Start,
     n_tokens: int,
     sampling: Sampling,
     timeout: float | None,
     *,
     as_json: bool,
 ) -> None:
-    """Generate and show. elf: of `application`. Raises NoVerdict where the target ends with an error status."""
-    ids, source, tokenizer = read_prompt(folder, prompt)
+    """Generate and show. elf: of the start's application. Raises NoVerdict where the target ends with an error status."""
+    ids, source = start.ids, start.source
     # the last token needs no place in the context
     n_tokens = min(n_tokens, int(folder.manifest["settings"]["max_seq"]) - len(ids) + 1)
     eos = folder.manifest["eos_ids"][:4]
     how = {**vars(sampling), "eos": eos}
     limit = targets.timeout_for(folder, len(ids) + n_tokens, timeout, n_source=len(source or ()))
-    if application(folder, prompt) == "text":
-        request = text_request(prompt.encode(), n_tokens, **how)
+    if start.application == "text":
+        request = text_request(start.prompt.encode(), n_tokens, **how)
         pieces = read_on_device(_answer(folder, board, elf, request + END, limit), ids)
     else:
         request = generate_request(ids, n_tokens, source=source, **how)
-        pieces = read_on_host(_answer(folder, board, elf, request + END, limit), ids, tokenizer, n_tokens, eos)
+        pieces = read_on_host(_answer(folder, board, elf, request + END, limit), ids, start.tokenizer, n_tokens, eos)
     if as_json:
         _json_lines(pieces, len(ids))
     else:
         _text(pieces)
 
 
-def read_prompt(folder: Folder, prompt: str) -> tuple[list[int], list[int] | None, Tokenizer | None]:
-    """The ids that are continued, an encoder's source, and the tokenizer where there is one.
+def read_prompt(folder: Folder, prompt: str) -> Start:
+    """With an encoder the prompt is its source, and the decoder begins with its start token.
 
-    With an encoder the prompt is the source, and the decoder begins with its start token. Raises UsageError for a prompt that the
-    target would refuse.
+    Raises UsageError for a prompt that the target would refuse.
     """
     raw = folder.tokenizer_json()
     tokenizer = Tokenizer(raw, f"{folder.path}: model_tokenizer.json") if raw else None
@@ -145,11 +156,13 @@ def read_prompt(folder: Folder, prompt: str) -> tuple[list[int], list[int] | Non
     max_source = folder.manifest["settings"].get("max_source")
     if max_source is not None:
         source = parse_prompt(prompt, "-p", vocab_size, max_source, tokenizer, "--max-source")
-        return [folder.manifest["bos_id"] or 0], list(source.ids), tokenizer
-    if application(folder, prompt) == "text":
+        return Start(prompt, "generate", [folder.manifest["bos_id"] or 0], list(source.ids), tokenizer)
+    on_device = folder.text_bytes is not None and not prompt.startswith(IDS)
+    if on_device:
         _check_bytes(folder, prompt)
         max_ids = min(max_ids, vocab_size)  # they lie where the logits will be
-    return list(parse_prompt(prompt, "-p", vocab_size, max_ids, tokenizer).ids), None, tokenizer
+    ids = list(parse_prompt(prompt, "-p", vocab_size, max_ids, tokenizer).ids)
+    return Start(prompt, "text" if on_device else "generate", ids, None, tokenizer)
 
 
 def _answer(folder: Folder, board: Board, elf: Path, request: bytes, limit: float) -> Iterator[Message]:

@@ -22,7 +22,7 @@ from colibri.image.selftest import POSITIONS, SelfTest
 from colibri.importers import AS_IT_SAYS, load
 from colibri.layout.plan import Plan, make_plan, require_fit
 from colibri.layout.settings import Settings
-from colibri.layout.text import text_use
+from colibri.layout.text import check_text
 from colibri.model import Model, Reading
 from colibri.output import output_errors, replaced_folder
 from colibri.packing import config_digest, reading_json, settings_json, write_folder
@@ -255,7 +255,7 @@ def fitting_boards(checkpoint: Path, values: dict[str, Any]) -> list[str]:
 def _fitting(model: Model, settings: Settings) -> list[str]:
     settings.apply(model.config)  # what is wrong on every board is said, not passed over
     tokenizer = device_tokenizer(model)
-    text_use(tokenizer, "", settings.text_bytes)
+    check_text(tokenizer, settings.text_bytes)
     names = []
     for name in list_boards():
         with contextlib.suppress(UsageError):  # an address that this board lacks

@@ -90,8 +90,16 @@ def text_use(tokenizer: DeviceTokenizer | None, board: str, prompt_bytes: int | 
 
     prompt_bytes  of the longest prompt, where the image gets the tokenizer; None: it does not
 
-    Raises UsageError where the image is to have a tokenizer and there is none for the device.
+    Raises UsageError as `check_text`.
     """
+    check_text(tokenizer, prompt_bytes)
+    if tokenizer is None:
+        return None
+    return TextUse(board, tokenizer, prompt_bytes or PROMPT_BYTES, prompt_bytes is not None)
+
+
+def check_text(tokenizer: DeviceTokenizer | None, prompt_bytes: int | None) -> None:
+    """Raise UsageError where the image is to have a tokenizer (prompt_bytes) and there is none for the device."""
     if prompt_bytes is not None and (tokenizer is None or tokenizer.tables is None):
         raise UsageError(
             "--text",
@@ -101,9 +109,6 @@ def text_use(tokenizer: DeviceTokenizer | None, board: str, prompt_bytes: int | 
             if tokenizer is not None
             else "put the model's tokenizer.json into the checkpoint's folder, or leave the option out",
         )
-    if tokenizer is None:
-        return None
-    return TextUse(board, tokenizer, prompt_bytes or PROMPT_BYTES, prompt_bytes is not None)
 
 
 @cache

@@ -67,19 +67,16 @@ def bind_stacked(
         yield Part(target + "down.weight", down, out, (j,), transposed)
 
 
-def bind_apart(
-    config: ModelConfig, n: int, module: str, names: tuple[str, str, str] = ("gate_proj", "up_proj", "down_proj")
-) -> Iterator[Part]:
-    """Bind the experts of layer n, each tensor apart, whatever form they have: no gate, biases, widths of their own.
+def bind_apart(config: ModelConfig, n: int, prefix: str, _sources: Sources) -> Iterator[Part]:
+    """Bind the experts of layer n, if it has any, each tensor apart, whatever form they have: no gate, biases, own widths.
 
-    names  of gate, up and down: ``MODULE.J.up_proj.weight [width, H]``
+    ``PREFIX mlp.experts.J.up_proj.weight [width, H]``, and gate_proj and down_proj as well
     """
-    ffn, called = config.layers[n].ffn, dict(zip(("gate", "up", "down"), names, strict=True))
-    assert ffn.router is not None
-    for j in range(ffn.router.n_experts):
+    ffn = config.layers[n].ffn
+    for j in range(ffn.router.n_experts if ffn.router is not None else 0):
         for name, shape in block_tensors(f"experts.{j}", ffn, ffn.width_of(j), config.hidden_size):
             part, leaf = name.split(".")[-2:]
-            yield Part(f"layers.{n}.{name}", f"{module}.{j}.{called[part]}.{leaf}", shape)
+            yield Part(f"layers.{n}.{name}", f"{prefix}mlp.experts.{j}.{part}_proj.{leaf}", shape)
 
 
 def halves(width: int, *, interleaved: bool = False) -> tuple[slice, slice]:

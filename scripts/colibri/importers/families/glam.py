@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from colibri.axes import Ffn, Layer
-from colibri.importers.bind import Binding, Part, Sources
+from colibri.importers.bind import Binding, Sources
 from colibri.importers.config import ConfigReader
 from colibri.importers.families.blocks import bind_apart
 from colibri.importers.families.decoder import (
@@ -46,13 +46,8 @@ def _config(config: ConfigReader) -> ModelConfig:
     return read_model(config, "glam", layers, norm)
 
 
-def _experts(config: ModelConfig, n: int, prefix: str, _sources: Sources) -> Iterator[Part]:
-    if config.layers[n].ffn.router is not None:
-        yield from bind_apart(config, n, f"{prefix}mlp.experts")
-
-
 def _bindings(config: ModelConfig, sources: Sources, _reader: ConfigReader) -> Iterator[Binding]:
-    return bind_decoder(config, sources, special=_experts)
+    return bind_decoder(config, sources, special=bind_apart)
 
 
 FAMILY = Family(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from colibri.axes import Ffn, Hierarchy, Layer, Router
-from colibri.importers.bind import Binding, Part, Sources
+from colibri.importers.bind import Binding, Sources
 from colibri.importers.config import ConfigReader
 from colibri.importers.families.blocks import bind_apart
 from colibri.importers.families.decoder import (
@@ -49,12 +49,8 @@ def _router(config: ConfigReader) -> Router:
     return Router(n_groups * size, top_groups * top_k, hierarchy=Hierarchy(n_groups, top_groups))
 
 
-def _experts(config: ModelConfig, n: int, prefix: str, _sources: Sources) -> Iterator[Part]:
-    return bind_apart(config, n, f"{prefix}mlp.experts")
-
-
 def _bindings(config: ModelConfig, sources: Sources, _reader: ConfigReader) -> Iterator[Binding]:
-    return bind_decoder(config, sources, _TABLE, _experts)
+    return bind_decoder(config, sources, _TABLE, bind_apart)
 
 
 FAMILY = Family(

@@ -103,6 +103,7 @@ static void on_block(unsigned int vcpu, void *data) {
 
 static void add_block(struct qemu_plugin_tb *tb, size_t n_insns) {
     struct qemu_plugin_insn *final = qemu_plugin_tb_get_insn(tb, n_insns - 1);
+    /* Not qemu_plugin_tb_vaddr: with it, stages were not seen to end on RISC-V (QEMU 7.2). */
     uint64_t start = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0));
     struct block *b = calloc(1, sizeof *b);
     if (b == NULL) {
